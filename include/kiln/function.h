@@ -23,21 +23,28 @@ typedef struct kiln_function kiln_function;
 
 /** The options of a function. Members that are 0 have their defaults. \since 0.1 */
 typedef struct kiln_function_options {
-  size_t struct_size;   /**< set by kiln_function_options_init() */
-  kiln_device* device;  /**< the device of ops without a mark, borrowed; NULL: CPU:0 */
-  int32_t must_compile; /**< 1: the graph is compiled as a whole for one device, and what cannot be
-                             compiled is an error naming the op; 0: in clusters by TensorFlow's
-                           rules (kiln_session), and the rest runs op by op */
-  int32_t lazy;         /**< 1: a program for new sizes is compiled at their second call, and for no
-                             more sizes once 10 compiles have had fewer than 50 calls each; until then
-                             calls run op by op. Not with `must_compile`. 0: at the first call */
-  int64_t max_programs; /**< the most programs kept of each cluster; the least recently used one
-                           goes; 0: 64 */
+  size_t struct_size;  /**< set by kiln_function_options_init() */
+  kiln_device* device; /**< the device of ops without a mark, borrowed; NULL: CPU:0 */
+  /** 1: the graph is compiled as a whole for one device, and an op that cannot be compiled is an
+   *  error naming it; 0: in clusters by TensorFlow's rules (::kiln_session), the rest runs op by
+   *  op. */
+  int32_t must_compile;
+  /** 1: a program for new sizes is compiled at their second call, and for no more sizes once 10
+   *  compiles have had fewer than 50 calls each; until then calls run op by op. 0: at the first
+   * call. Not with `must_compile`. */
+  int32_t lazy;
+  /** The most programs kept of each cluster; the least recently used one goes. 0: 64. */
+  int64_t max_programs;
+  /** 1: clusters are compiled by a thread of the library, and run op by op until that is done. Not
+   *  with `must_compile`. Contexts without asynchronous work (one thread; an allocator for the
+   *  caller's threads only) compile at once. */
+  int32_t asynchronous_compilation;
+  int32_t reserved; /**< 0 */
 } kiln_function_options;
 
 /** Makes default ::kiln_function_options of a variable. */
 #define KILN_FUNCTION_OPTIONS_INIT \
-  { sizeof(kiln_function_options), NULL, 0, 0, 0 }
+  { sizeof(kiln_function_options), NULL, 0, 0, 0, 0, 0 }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_function_options). NULL, or a
  *  size below that of `struct_size` itself, does nothing. Any thread. \since 0.1 */

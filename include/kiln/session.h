@@ -56,12 +56,14 @@ typedef struct kiln_session_options {
   const char* cluster_exclude_ops;   /**< the ops that may not; NULL: none */
   size_t cluster_exclude_ops_length; /**< its number of characters */
   int32_t no_cpu_clustering; /**< 1: KILN_JIT_ON is KILN_JIT_DEFAULT for ops on CPU devices */
-  int32_t reserved;          /**< 0 */
+  int32_t lazy;              /**< as kiln_function_options::lazy, for clusters of varying sizes */
+  int32_t asynchronous_compilation; /**< as in ::kiln_function_options */
+  int32_t reserved;                 /**< 0 */
 } kiln_session_options;
 
 /** Makes default ::kiln_session_options of a variable. */
 #define KILN_SESSION_OPTIONS_INIT \
-  { sizeof(kiln_session_options), NULL, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0 }
+  { sizeof(kiln_session_options), NULL, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0 }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_session_options). NULL, or a
  *  size below that of `struct_size` itself, does nothing. Any thread. \since 0.1 */

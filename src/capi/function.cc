@@ -44,14 +44,18 @@ kiln::Result<kiln::session::SessionOptions> ReadFunctionOptions(const kiln_funct
   if (&device.client() != &client) {
     return InvalidArgument("the device ", device.name(), " is of another context than the graph");
   }
-  for (auto [name, value] : {std::pair("must_compile", read.must_compile), {"lazy", read.lazy}}) {
+  for (auto [name, value] : {std::pair("must_compile", read.must_compile),
+                             {"lazy", read.lazy},
+                             {"asynchronous_compilation", read.asynchronous_compilation}}) {
     if (value != 0 && value != 1) {
       return InvalidArgument("kiln_function_options.", name, " is ", value, "; expected 0 or 1");
     }
   }
-  if (read.must_compile != 0 && read.lazy != 0) {
-    return InvalidArgument("kiln_function_options.lazy is 1, and so is must_compile");
+  if (read.must_compile != 0 && (read.lazy != 0 || read.asynchronous_compilation != 0)) {
+    return InvalidArgument("kiln_function_options.must_compile is 1, and so is ",
+                           read.lazy != 0 ? "lazy" : "asynchronous_compilation");
   }
+  if (read.reserved != 0) return InvalidArgument("kiln_function_options.reserved is not 0");
   if (read.max_programs < 0) {
     return InvalidArgument("kiln_function_options.max_programs is ", read.max_programs);
   }
@@ -60,6 +64,9 @@ kiln::Result<kiln::session::SessionOptions> ReadFunctionOptions(const kiln_funct
   options.clustering.level = kiln::session::JitLevel::kOn;
   options.clustering.cpu_global_jit = true;
   options.policy.is_lazy = read.lazy != 0;
+  options.policy.is_asynchronous =
+      read.asynchronous_compilation != 0 ||
+      (read.must_compile == 0 && client.flags().session.async_compilation);
   if (read.max_programs > 0) options.policy.bound = static_cast<size_t>(read.max_programs);
   return options;
 }

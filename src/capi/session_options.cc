@@ -80,9 +80,13 @@ Result<session::SessionOptions> ReadSessionOptions(const kiln_session_options& o
   }
   KILN_RETURN_IF_ERROR(CheckSwitch("soft_placement", options.soft_placement));
   KILN_RETURN_IF_ERROR(CheckSwitch("no_cpu_clustering", options.no_cpu_clustering));
+  KILN_RETURN_IF_ERROR(CheckSwitch("lazy", options.lazy));
+  KILN_RETURN_IF_ERROR(CheckSwitch("asynchronous_compilation", options.asynchronous_compilation));
   if (options.reserved != 0) return InvalidArgument("kiln_session_options.reserved is not 0");
   session::SessionOptions read{
       .device = &device, .soft_placement = options.soft_placement != 0, .policy = PolicyOf(flags)};
+  read.policy.is_lazy = options.lazy != 0;
+  read.policy.is_asynchronous = options.asynchronous_compilation != 0 || flags.async_compilation;
   ClusterOptions& to = read.clustering;
   KILN_RETURN_IF_ERROR(ReadLevel(options, flags, to));
   KILN_ASSIGN_OR_RETURN(to.min_cluster_size, SizeOr("min_cluster_size", options.min_cluster_size,

@@ -156,8 +156,9 @@ Plan::Plan(client::Client& client, std::unique_ptr<const ir::Module> graph, Unit
       variables_(std::move(variables)),
       uses_(std::move(uses)) {
   if (!uses_.reads.empty() || !uses_.writes.empty()) return;
-  if (programs_.size() != 1 || !programs_.front()->is_static()) return;
+  if (programs_.size() != 1 || !programs_.front()->is_made_early()) return;
   const Unit& unit = units_.units.front();
+  if (unit.is_on_host) return;
   if (unit.inputs != units_.feeds || unit.outputs != units_.fetches) return;
   // It is made already.
   auto made = programs_.front()->Prepare();

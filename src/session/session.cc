@@ -183,7 +183,7 @@ Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> 
                                                                    : UnitMode::kCluster;
     }
     auto program = std::make_unique<UnitProgram>(unit, compiler_, mode, options_.policy);
-    if (program->is_static() && !unit.is_on_host) {
+    if (program->is_made_early() && !unit.is_on_host) {
       KILN_ASSIGN_OR_RETURN(MadeProgram made, program->Prepare());
       info.kernels += made.info.kernels;
       info.temporary_bytes += made.info.temporary_bytes;

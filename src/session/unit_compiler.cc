@@ -10,8 +10,28 @@
 
 namespace kiln::session {
 
+namespace {
+
+class BackgroundJob : public client::Queue::Job {
+ public:
+  explicit BackgroundJob(std::function<void()> work) : work_(std::move(work)) {}
+  bool Run() noexcept override {
+    work_();
+    return false;
+  }
+
+ private:
+  std::function<void()> work_;
+};
+
+}  // namespace
+
 UnitCompiler::UnitCompiler(client::Client& client)
-    : client_(client), op_by_op_(client.devices().size()) {}
+    : client_(client), op_by_op_(client.devices().size()), background_(0, "kiln compile") {}
+
+void UnitCompiler::InBackground(std::function<void()> work) {
+  background_.Push(std::make_unique<BackgroundJob>(std::move(work)), [] {});
+}
 
 // XLA devices compile everything, and the evaluator goes op by op itself.
 bool UnitCompiler::RunsOpByOp(const client::Device& device) {
@@ -19,9 +39,12 @@ bool UnitCompiler::RunsOpByOp(const client::Device& device) {
 }
 
 Result<MadeProgram> UnitCompiler::Compile(client::Device& device,
-                                          std::unique_ptr<ir::Module> module) {
+                                          std::unique_ptr<ir::Module> module,
+                                          const Interrupt& interrupt) {
+  client::CompileOptions options{.start_ns = TraceSink::Now()};
+  options.compiler.interrupt = interrupt;
   KILN_ASSIGN_OR_RETURN(Ref<client::CompiledExecutable> compiled,
-                        client::Compile(device, std::move(module), {.start_ns = TraceSink::Now()}));
+                        client::Compile(device, std::move(module), std::move(options)));
   return MadeProgram{.executable = Ref<const client::Executable>::Share(compiled.get()),
                      .info = {.kernels = program::CountKernels(compiled->program().steps),
                               .temporary_bytes = compiled->program().arena_bytes,

@@ -1,15 +1,18 @@
 // Makes programs of modules, for the devices of a client.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/ref.h"
 #include "base/status.h"
 #include "client/client.h"
 #include "client/executable.h"
+#include "client/queue.h"
 #include "ir/ir.h"
 #include "session/op_by_op.h"
 
@@ -33,16 +36,21 @@ class UnitCompiler {
   // Whether ops of the device can run one by one. If not, all its modules are compiled as a whole.
   static bool RunsOpByOp(const client::Device& device);
 
-  // The module compiled as a whole.
-  Result<MadeProgram> Compile(client::Device& device, std::unique_ptr<ir::Module> module);
+  // The module compiled as a whole, unless the interrupt ends it.
+  Result<MadeProgram> Compile(client::Device& device, std::unique_ptr<ir::Module> module,
+                              const Interrupt& interrupt);
   // Its ops one by one.
   Result<MadeProgram> Prepare(client::Device& device, std::unique_ptr<ir::Module> module);
+
+  // Does work on a thread of its own, one piece after the other. It must be over before this ends.
+  void InBackground(std::function<void()> work);
 
  private:
   client::Client& client_;
   std::mutex mutex_;
   // By the client's number of the device; null until it is needed.
   std::vector<std::unique_ptr<OpByOpCompiler>> op_by_op_;
+  client::Queue background_;
 };
 
 }  // namespace kiln::session

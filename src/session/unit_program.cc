@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exception.h"
 #include "base/stack.h"
 #include "base/strings.h"
 #include "ir/specialise.h"
@@ -15,6 +16,7 @@ struct UnitProgram::Entry {
   // Held while a program is made, so that it is made once.
   std::mutex mutex;
   MadeProgram program, fallback;  // without an executable until they are made
+  bool is_in_background = false;  // its program is being made, or could not be made
 };
 
 namespace {
@@ -43,7 +45,11 @@ UnitProgram::UnitProgram(Unit& unit, std::shared_ptr<UnitCompiler> compiler, Uni
       symbols_(SortedSymbols(*module_)),
       is_static_(symbols_.empty() && HasStaticParameters(*module_)) {}
 
-UnitProgram::~UnitProgram() = default;
+UnitProgram::~UnitProgram() {
+  __atomic_store_n(&is_ending_, 1, __ATOMIC_RELAXED);
+  std::unique_lock lock(mutex_);
+  background_done_.wait(lock, [&] { return in_background_ == 0; });
+}
 
 Result<MadeProgram> UnitProgram::Prepare() {
   const std::shared_ptr<Entry> entry = Touch({});
@@ -70,10 +76,10 @@ Result<MadeProgram> UnitProgram::MakeHere(std::unique_ptr<ir::Module> module) {
   if (mode_ == UnitMode::kOps && has_op_by_op)
     return compiler_->Prepare(device_, std::move(module));
   if (mode_ != UnitMode::kCluster || !has_op_by_op) {
-    return compiler_->Compile(device_, std::move(module));
+    return compiler_->Compile(device_, std::move(module), Interrupt(&is_ending_));
   }
-  auto compiled = compiler_->Compile(device_, module->Clone());
-  if (compiled.ok()) return compiled;
+  auto compiled = compiler_->Compile(device_, module->Clone(), Interrupt(&is_ending_));
+  if (compiled.ok() || compiled.status().code() == Code::kCancelled) return compiled;
   compiler_->client().Log(
       client::LogLevel::kWarning,
       Cat(name_, " on ", device_.name(),
@@ -134,25 +140,79 @@ Result<Ref<const client::Executable>> UnitProgram::For(std::span<client::Buffer*
   const std::shared_ptr<Entry> entry = Touch(is_static_ ? Key() : KeyOf(arguments, symbols));
   std::lock_guard lock(entry->mutex);
   if (entry->program.executable) return entry->program.executable;
-  std::vector<Shape> shapes;
-  for (const client::Buffer* argument : arguments) shapes.push_back(argument->shape());
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ModuleFor(shapes, symbols));
-  const bool is_optional = mode_ == UnitMode::kCluster && UnitCompiler::RunsOpByOp(device_);
-  if (!is_optional || MayCompile(*entry)) {
-    KILN_ASSIGN_OR_RETURN(entry->program, Make(std::move(module)));
+  auto module = [&] {
+    std::vector<Shape> shapes;
+    for (const client::Buffer* argument : arguments) shapes.push_back(argument->shape());
+    return ModuleFor(shapes, symbols);
+  };
+  const bool may_compile = !IsOptional() || MayCompile(*entry);
+  if (may_compile && !IsMadeInBackground()) {
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> made_of, module());
+    KILN_ASSIGN_OR_RETURN(entry->program, Make(std::move(made_of)));
     return entry->program.executable;
+  }
+  if (may_compile && !entry->is_in_background) {
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> made_of, module());
+    MakeInBackground(entry, std::move(made_of));
   }
   {
     std::lock_guard counting(mutex_);
     ++statistics_.fallbacks;
   }
-  if (!entry->fallback.executable) {
-    Result<MadeProgram> made = MadeProgram();
-    KILN_RETURN_IF_ERROR(
-        OnOwnStack([&] { made = compiler_->Prepare(device_, std::move(module)); }));
-    KILN_ASSIGN_OR_RETURN(entry->fallback, std::move(made));
+  if (entry->fallback.executable) return entry->fallback.executable;
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> made_of, module());
+  return Fallback(*entry, std::move(made_of));
+}
+
+bool UnitProgram::IsOptional() const {
+  return mode_ == UnitMode::kCluster && UnitCompiler::RunsOpByOp(device_);
+}
+
+bool UnitProgram::IsMadeInBackground() const {
+  return policy_.is_asynchronous && IsOptional() && compiler_->client().runs_asynchronously();
+}
+
+void UnitProgram::MakeInBackground(std::shared_ptr<Entry> entry,
+                                   std::unique_ptr<ir::Module> module) {
+  entry->is_in_background = true;
+  {
+    std::lock_guard lock(mutex_);
+    ++in_background_;
   }
-  return entry->fallback.executable;
+  auto work = [this, entry, shared = std::shared_ptr<ir::Module>(std::move(module))] {
+    Result<MadeProgram> made = MadeProgram();
+    const Status status = Try([&]() -> Status {
+      made = Make(shared->Clone());
+      return made.status();
+    });
+    if (status.ok()) {
+      std::lock_guard lock(entry->mutex);
+      entry->program = *std::move(made);
+    } else if (status.code() != Code::kCancelled) {
+      compiler_->client().Log(
+          client::LogLevel::kWarning,
+          Cat(name_, " on ", device_.name(),
+              " goes on op by op, as it cannot be compiled: ", status.message()));
+    }
+    std::lock_guard lock(mutex_);
+    if (--in_background_ == 0) background_done_.notify_all();
+  };
+  const Status queued = Try([&] {
+    compiler_->InBackground(std::move(work));
+    return OkStatus();
+  });
+  if (queued.ok()) return;
+  // Without a thread for it, the cluster goes on op by op.
+  std::lock_guard lock(mutex_);
+  --in_background_;
+}
+
+Result<Ref<const client::Executable>> UnitProgram::Fallback(Entry& entry,
+                                                            std::unique_ptr<ir::Module> module) {
+  Result<MadeProgram> made = MadeProgram();
+  KILN_RETURN_IF_ERROR(OnOwnStack([&] { made = compiler_->Prepare(device_, std::move(module)); }));
+  KILN_ASSIGN_OR_RETURN(entry.fallback, std::move(made));
+  return entry.fallback.executable;
 }
 
 ProgramStatistics UnitProgram::statistics() const {

@@ -1,6 +1,7 @@
 // The programs of a unit: one for each set of sizes that it meets.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -29,6 +30,9 @@ struct CompilePolicy {
   // The first sizes are compiled at once, others at their second request, and none once the unit is
   // megamorphic. If not, all are compiled at once.
   bool is_lazy = false;
+  // Clusters are compiled in the background, and run op by op until that is done; where the client
+  // allows work on threads of its own.
+  bool is_asynchronous = false;
   // A unit is megamorphic after this many compiles with fewer than `runs_per_compile` runs each.
   int64_t megamorphic_compiles = 10;
   int64_t runs_per_compile = 50;
@@ -51,10 +55,15 @@ class UnitProgram {
   // Takes the unit's module. A unit without symbols has one program.
   UnitProgram(Unit& unit, std::shared_ptr<UnitCompiler> compiler, UnitMode mode,
               const CompilePolicy& policy);
+  // Waits for compilation in the background, which it ends.
   ~UnitProgram();
+  UnitProgram(const UnitProgram&) = delete;
+  UnitProgram& operator=(const UnitProgram&) = delete;
 
   client::Device& device() const { return device_; }
   bool is_static() const { return is_static_; }
+  // Whether it is made before the first run.
+  bool is_made_early() const { return is_static_ && !IsMadeInBackground(); }
   // Of a static unit: makes the program, once.
   Result<MadeProgram> Prepare();
   // The unit's module for arguments of these shapes: of a unit for the host.
@@ -73,6 +82,12 @@ class UnitProgram {
   // The entry for a key, made where there is none, as the most recently used one.
   std::shared_ptr<Entry> Touch(const Key& key);
   bool MayCompile(const Entry& entry);
+  // Whether it may run op by op instead.
+  bool IsOptional() const;
+  bool IsMadeInBackground() const;
+  void MakeInBackground(std::shared_ptr<Entry> entry, std::unique_ptr<ir::Module> module);
+  // The op-by-op program of a cluster. Under the entry's mutex.
+  Result<Ref<const client::Executable>> Fallback(Entry& entry, std::unique_ptr<ir::Module> module);
   // Makes a program in the unit's mode, on a stack of its own.
   Result<MadeProgram> Make(std::unique_ptr<ir::Module> module);
   Result<MadeProgram> MakeHere(std::unique_ptr<ir::Module> module);
@@ -90,6 +105,9 @@ class UnitProgram {
   std::map<Key, std::shared_ptr<Entry>> entries_;
   int64_t clock_ = 0;
   ProgramStatistics statistics_;
+  int64_t in_background_ = 0;  // programs that are being made
+  std::condition_variable background_done_;
+  int32_t is_ending_ = 0;  // atomic; ends compilation in the background
 };
 
 }  // namespace kiln::session

@@ -251,6 +251,8 @@ class SessionOptions(ctypes.Structure):
                 ('cluster_exclude_ops', c_char_p),
                 ('cluster_exclude_ops_length', c_size_t),
                 ('no_cpu_clustering', c_int32),
+                ('lazy', c_int32),
+                ('asynchronous_compilation', c_int32),
                 ('reserved', c_int32)]
 
 
@@ -261,7 +263,9 @@ class FunctionOptions(ctypes.Structure):
                 ('device', c_void_p),
                 ('must_compile', c_int32),
                 ('lazy', c_int32),
-                ('max_programs', c_int64)]
+                ('max_programs', c_int64),
+                ('asynchronous_compilation', c_int32),
+                ('reserved', c_int32)]
 
 
 class FunctionInfo(Output):

@@ -31,7 +31,8 @@ class Session(Handle):
                  soft_placement: bool = False, min_cluster_size: int = 0,
                  max_cluster_size: int = 0, cluster_fuel: Optional[int] = None,
                  ops_to_cluster: Sequence[str] = (), cluster_exclude_ops: Sequence[str] = (),
-                 cpu_clustering: bool = True) -> None:
+                 cpu_clustering: bool = True, lazy: bool = False,
+                 asynchronous_compilation: bool = False) -> None:
         """
         Args:
             graph: is copied
@@ -44,6 +45,8 @@ class Session(Handle):
             ops_to_cluster: the opcodes that may be in clusters; none: all
             cluster_exclude_ops: the opcodes that may not
             cpu_clustering: whether 'on' includes CPU devices
+            lazy: whether clusters of varying sizes are compiled at the second request of new sizes
+            asynchronous_compilation: whether clusters run op by op until they are compiled
         """
         if jit not in _JIT_LEVELS:
             raise ValueError(f'jit is {jit!r}, not one of {tuple(_JIT_LEVELS)}')
@@ -55,7 +58,8 @@ class Session(Handle):
                       cluster_fuel=0 if cluster_fuel is None else cluster_fuel + 1,
                       ops_to_cluster=allowed, ops_to_cluster_length=allowed_length,
                       cluster_exclude_ops=excluded, cluster_exclude_ops_length=excluded_length,
-                      no_cpu_clustering=int(not cpu_clustering))
+                      no_cpu_clustering=int(not cpu_clustering), lazy=int(lazy),
+                      asynchronous_compilation=int(asynchronous_compilation))
         made_options = options(_structs.SessionOptions, lib.kiln_session_options_init, **fields)
         super().__init__(made(lib.kiln_session_create, graph, ctypes.byref(made_options)))
         self.device = graph.context.device('CPU:0') if device is None else device
@@ -161,7 +165,8 @@ class Function(Handle):
     _noun = 'function'
 
     def __init__(self, graph: 'Graph', device: Optional[Device] = None,
-                 must_compile: bool = False, lazy: bool = False, max_programs: int = 0) -> None:
+                 must_compile: bool = False, lazy: bool = False, max_programs: int = 0,
+                 asynchronous_compilation: bool = False) -> None:
         """
         Args:
             graph: is copied
@@ -169,9 +174,11 @@ class Function(Handle):
             must_compile: whether the graph is compiled as a whole, or fails
             lazy: whether new sizes are compiled at their second call only
             max_programs: the most programs kept of each cluster; 0: 64
+            asynchronous_compilation: whether clusters run op by op until they are compiled
         """
         fields: Dict[str, Any] = {} if device is None else {'device': device._as_parameter_}
-        fields.update(must_compile=int(must_compile), lazy=int(lazy), max_programs=max_programs)
+        fields.update(must_compile=int(must_compile), lazy=int(lazy), max_programs=max_programs,
+                      asynchronous_compilation=int(asynchronous_compilation))
         made_options = options(_structs.FunctionOptions, lib.kiln_function_options_init, **fields)
         super().__init__(made(lib.kiln_function_create, graph, ctypes.byref(made_options)))
         self.device = graph.context.device('CPU:0') if device is None else device

@@ -405,6 +405,8 @@ void Call_kiln_session_create(World& w) {
   options.ops_to_cluster = allowed.data();
   options.ops_to_cluster_length = allowed.size();
   options.no_cpu_clustering = w.Chance(10);
+  options.lazy = w.Chance(20);
+  options.asynchronous_compilation = w.Chance(20);
   const SizedCopy sized(w, options);
   kiln_session* made = World::Untouched<kiln_session>();
   w.Begin("kiln_session_create", World::Name("graph", graph), ", ", context->names[device], ", ",
@@ -613,6 +615,7 @@ void Call_kiln_function_create(World& w) {
   options.device = context->devices[device];
   options.must_compile = w.Chance(30);
   options.lazy = w.Chance(30);
+  options.asynchronous_compilation = w.Chance(30);
   options.max_programs = w.Chance(90) ? w.Between(0, 3) : w.WildNumber();
   const SizedCopy sized(w, options);
   kiln_function* made = World::Untouched<kiln_function>();
