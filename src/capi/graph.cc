@@ -387,6 +387,10 @@ int64_t kiln_graph_bounded_size(kiln_graph* graph, int64_t bound) {
     if (!size.is_constant() || bound < 0) {
       return InvalidArgument("the bound is ", size, "; expected a number, not negative");
     }
+    // As all sizes of graphs that have such numbers.
+    if (bound >= kiln::capi::SymbolNumbers::kLimit) {
+      return InvalidArgument("the bound is ", bound, "; expected less than 2^40");
+    }
     return Dimension::Bounded(bound);
   });
 }

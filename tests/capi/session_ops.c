@@ -67,6 +67,9 @@ static void bounds(void) {
   g = make_graph(context, "negative");
   CHECK(kiln_graph_bounded_size(g, -1) == 0);
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "the bound is -1", g);
+  g = make_graph(context, "huge");
+  CHECK(kiln_graph_bounded_size(g, INT64_C(1) << 40) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "expected less than 2^40", g);
   g = make_graph(context, "symbol");
   CHECK(kiln_graph_bounded_size(g, kiln_graph_symbol(g, "n", 1)) == 0);
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "the bound is n", g);
