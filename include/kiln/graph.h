@@ -156,8 +156,8 @@ KILN_API int64_t kiln_graph_symbol_sum(kiln_graph* graph, int64_t a, int64_t b);
 /** The number of the size a * b, as kiln_graph_symbol_affine(). \since 0.1 */
 KILN_API int64_t kiln_graph_symbol_product(kiln_graph* graph, int64_t a, int64_t b);
 
-/** A number that represents a bounded size wherever this graph's functions take or return sizes: one
- * known during a run only, from 0 to `bound`, which is below 2^40. Results of ops such as
+/** A number that represents a bounded size wherever this graph's functions take or return sizes:
+ * one known during a run only, from 0 to `bound`, which is below 2^40. Results of ops such as
  * kiln_op_nonzero() have such dimensions; equal bounds have the same number. They are no starts,
  * limits or other attributes of ops, and symbols cannot be bounds.
  *  @return the number, as those of kiln_graph_symbol(); 0 after an error \since 0.1 */
