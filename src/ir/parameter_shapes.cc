@@ -224,6 +224,9 @@ Result<Computation*> Resizing::Make(const Computation& c, const std::vector<Shap
     std::vector<Instruction*> operands;
     for (const Instruction* operand : i->operands()) operands.push_back(map.at(operand));
     KILN_ASSIGN_OR_RETURN(map[i], Copy(*to, *i, operands));
+    for (const Instruction* before : i->control_predecessors()) {
+      KILN_RETURN_IF_ERROR(to->AddControlDependency(map.at(before), map.at(i)));
+    }
   }
   Instruction* root = map.at(c.root());
   if (result) {
@@ -327,7 +330,8 @@ Result<Instruction*> Resizing::CopySetDimensionSize(Computation& c, const Instru
     x = WithSize(b, x, along, SizeConstant(b, before.size()), before.size());
     if (!x) return b.status();
   }
-  InstructionSpec spec{.name = NameOf(i), .op_name = i.op_name()};
+  InstructionSpec spec{
+      .name = NameOf(i), .op_name = i.op_name(), .frontend_attributes = i.frontend_attributes()};
   Shape shape = x->shape();
   shape.set_dimension(along, *size);
   spec.shape = WithDimensionsOf(i.shape(), shape);

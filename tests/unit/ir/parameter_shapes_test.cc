@@ -280,6 +280,23 @@ ENTRY e { x = f32[<=5] parameter(0)
   EXPECT_EQ(Sized(*crossed, {Shape(F32, {3}), Shape(F32, {3})})->aliases().size(), 1u);
 }
 
+TEST(ParameterShapes, KeepsMarksAndControlDependencies) {
+  auto module = ParseOrDie(R"(ENTRY e {
+  x = f32[<=5] parameter(0)
+  first = f32[<=5] negate(x), frontend_attributes={kiln.device="CPU:0"}
+  two = s32[] constant(2)
+  cut = f32[<=5] set-dimension-size(x, two), dimensions={0}, control-predecessors={first}, frontend_attributes={kiln.device="CPU:1"}
+  ROOT r = (f32[<=5], f32[<=5]) tuple(first, cut)
+})");
+  auto sized = Sized(*module, {Shape(F32, {3})});
+  ASSERT_TRUE(sized);
+  const Instruction* cut = FindInstruction(*sized, "cut");
+  EXPECT_EQ(cut->opcode(), Opcode::kSlice);
+  ASSERT_EQ(cut->control_predecessors().size(), 1u);
+  EXPECT_EQ(cut->control_predecessors()[0], FindInstruction(*sized, "first"));
+  EXPECT_NE(ToHloText(*cut).find("kiln.device=\"CPU:1\""), std::string::npos);
+}
+
 TEST(ParameterShapes, WhatDoesNotFit) {
   const std::string_view module = R"(ENTRY e {
   x = f32[<=5,N] parameter(0)
