@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/characters.h"
 #include "base/utf8.h"
 
 namespace kiln {
@@ -76,6 +77,18 @@ std::optional<double> ParseDouble(std::string_view text) {
     return std::nullopt;
   }
   return negative ? -value : value;
+}
+
+std::string ToUpper(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) c = ToUpper(c);
+  return upper;
+}
+
+std::string ToLower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = ToLower(c);
+  return lower;
 }
 
 bool StartsWith(std::string_view text, std::string_view prefix) {

@@ -58,6 +58,9 @@ std::string_view Trim(std::string_view text);
 std::optional<int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseDouble(std::string_view text);  // also inf, nan and hex floats
 bool StartsWith(std::string_view text, std::string_view prefix);
+// In ASCII whatever the locale is.
+std::string ToUpper(std::string_view text);
+std::string ToLower(std::string_view text);
 // With C's escapes, octal for unprintable characters, as in XLA's strings; without the quotes.
 std::string EscapeC(std::string_view text);
 // With JSON's escapes, without the quotes around it.

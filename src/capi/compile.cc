@@ -183,10 +183,7 @@ Result<std::unique_ptr<kiln::ir::Module>> Specialised(const kiln::ir::Module& mo
 Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
                                         const kiln_compile_options& options) {
   Client& client = graph.client();
-  Device& device = options.device ? *Unwrap(options.device) : *client.devices().front();
-  if (&device.client() != &client) {
-    return InvalidArgument("the device ", device.name(), " is of another context than the graph");
-  }
+  KILN_ASSIGN_OR_RETURN(Device * device, kiln::capi::ChosenDevice(client, options.device));
   KILN_RETURN_IF_ERROR(CheckOptions(options));
   const std::shared_ptr<kiln::TraceSink> trace = client.trace();
   kiln::TraceSpan whole(trace.get(), Cat("compile ", graph.module().name()), "compile");
@@ -211,7 +208,7 @@ Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
   KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));
   KILN_RETURN_IF_ERROR(AddAliases(options, *module));
   preparation.End();
-  return kiln::client::Compile(device, std::move(module), std::move(compile));
+  return kiln::client::Compile(*device, std::move(module), std::move(compile));
 }
 
 }  // namespace

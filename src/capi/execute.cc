@@ -25,11 +25,7 @@ Status CheckOptions(const kiln_execute_options& options, const RunSubject& subje
   if (options.threads < 0) {
     return InvalidArgument("kiln_execute_options.threads is ", options.threads);
   }
-  if (options.donate_aliased != 0 && options.donate_aliased != 1) {
-    return InvalidArgument("kiln_execute_options.donate_aliased is ", options.donate_aliased,
-                           "; expected 0 or 1");
-  }
-  return OkStatus();
+  return CheckSwitch("kiln_execute_options.donate_aliased", options.donate_aliased);
 }
 
 // By argument; empty where none is donated.

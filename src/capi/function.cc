@@ -10,15 +10,15 @@
 #include "capi/run_plan.h"
 #include "session/function.h"
 
+using kiln::Cat;
 using kiln::InvalidArgument;
 using kiln::OkStatus;
 using kiln::Ref;
 using kiln::Status;
+using kiln::capi::CheckSwitch;
 using kiln::capi::GuardDeep;
 using kiln::capi::NotNull;
-using kiln::capi::Unwrap;
 using kiln::client::Client;
-using kiln::client::Device;
 using kiln::session::Function;
 
 struct kiln_function : kiln::Counted<kiln_function> {
@@ -40,16 +40,11 @@ namespace {
 kiln::Result<kiln::session::SessionOptions> ReadFunctionOptions(const kiln_function_options& read,
                                                                 Client& client) {
   kiln::session::SessionOptions options;
-  Device& device = read.device ? *Unwrap(read.device) : *client.devices().front();
-  if (&device.client() != &client) {
-    return InvalidArgument("the device ", device.name(), " is of another context than the graph");
-  }
+  KILN_ASSIGN_OR_RETURN(options.device, kiln::capi::ChosenDevice(client, read.device));
   for (auto [name, value] : {std::pair("must_compile", read.must_compile),
                              {"lazy", read.lazy},
                              {"asynchronous_compilation", read.asynchronous_compilation}}) {
-    if (value != 0 && value != 1) {
-      return InvalidArgument("kiln_function_options.", name, " is ", value, "; expected 0 or 1");
-    }
+    KILN_RETURN_IF_ERROR(CheckSwitch(Cat("kiln_function_options.", name), value));
   }
   if (read.must_compile != 0 && (read.lazy != 0 || read.asynchronous_compilation != 0)) {
     return InvalidArgument("kiln_function_options.must_compile is 1, and so is ",
@@ -59,7 +54,6 @@ kiln::Result<kiln::session::SessionOptions> ReadFunctionOptions(const kiln_funct
   if (read.max_programs < 0) {
     return InvalidArgument("kiln_function_options.max_programs is ", read.max_programs);
   }
-  options.device = &device;
   options.must_compile = read.must_compile != 0;
   options.clustering.level = kiln::session::JitLevel::kOn;
   options.clustering.cpu_global_jit = true;

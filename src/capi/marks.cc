@@ -4,6 +4,7 @@
 #include "base/strings.h"
 #include "capi/error.h"
 #include "capi/graph.h"
+#include "capi/options.h"
 #include "client/device_name.h"
 
 namespace kiln::capi {
@@ -66,9 +67,7 @@ Status SetJit(kiln_graph& graph, Instruction& value, kiln_jit mode) {
 }
 
 Status SetMustCompile(kiln_graph& graph, Instruction& value, int32_t must_compile) {
-  if (must_compile != 0 && must_compile != 1) {
-    return InvalidArgument("must_compile is ", must_compile, "; expected 0 or 1");
-  }
+  KILN_RETURN_IF_ERROR(kiln::capi::CheckSwitch("must_compile", must_compile));
   if (value.opcode() != Opcode::kCall) {
     return InvalidArgument("'", value.name(), "' is a ", OpcodeName(value.opcode()),
                            "; expected a call");

@@ -9,6 +9,9 @@
 
 #include "base/interrupt.h"
 #include "base/status.h"
+#include "client/client.h"
+#include "client/device.h"
+#include "kiln/device.h"
 #include "kiln/types.h"
 #include "tensor/shape.h"
 
@@ -56,6 +59,12 @@ Status WriteStruct(std::string_view name, T value, T* out) {
   std::memcpy(static_cast<void*>(out), &value, std::min(size, sizeof(T)));
   return OkStatus();
 }
+
+// Of an option or argument that is 0 or 1.
+Status CheckSwitch(std::string_view name, int32_t value);
+
+// The device of a call's options; NULL is the default device.
+Result<client::Device*> ChosenDevice(client::Client& client, kiln_device* device);
 
 // The interrupt of a call, from two fields of its options, starting now.
 Result<Interrupt> InterruptOf(std::string_view name, const int32_t* cancel, int64_t timeout_ns);

@@ -4,6 +4,7 @@
 
 #include "base/characters.h"
 #include "base/strings.h"
+#include "capi/options.h"
 #include "client/device_name.h"
 
 namespace kiln::capi {
@@ -19,14 +20,6 @@ Status Pop(std::vector<T>& scopes, std::string_view kind) {
   }
   scopes.pop_back();
   return OkStatus();
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
 }
 
 // TensorFlow's rule for the names of scopes.
@@ -72,9 +65,7 @@ Status Scopes::PopDevice() {
 }
 
 Status Scopes::PushJit(int32_t compile) {
-  if (compile != 0 && compile != 1) {
-    return InvalidArgument("compile is ", compile, "; expected 0 or 1");
-  }
+  KILN_RETURN_IF_ERROR(CheckSwitch("compile", compile));
   jits_.push_back({compile != 0, jits_.empty() ? next_jit_++ : jits_.back().number});
   attributes_.reset();
   return OkStatus();
@@ -122,7 +113,7 @@ Status Scopes::PopControl(size_t made) {
 }
 
 std::string Scopes::UniqueName(std::string name) {
-  const std::string key = Lower(name);
+  const std::string key = ToLower(name);
   int64_t& count = names_in_use_[key];
   int64_t suffix = count++;
   if (suffix == 0) return name;
@@ -134,7 +125,7 @@ std::string Scopes::UniqueName(std::string name) {
 }
 
 void Scopes::NoteName(std::string_view name) {
-  if (!name.empty()) names_in_use_.try_emplace(Lower(name), 1);
+  if (!name.empty()) names_in_use_.try_emplace(ToLower(name), 1);
 }
 
 void Scopes::Mark(ir::InstructionSpec& spec) {

@@ -3,22 +3,19 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/strings.h"
 #include "capi/error.h"
 #include "capi/handle.h"
+#include "capi/options.h"
 
 namespace kiln::capi {
 namespace {
 
 using session::ClusterOptions;
 using session::JitLevel;
-
-Status CheckSwitch(std::string_view name, int32_t value) {
-  if (value == 0 || value == 1) return OkStatus();
-  return InvalidArgument("kiln_session_options.", name, " is ", value, "; expected 0 or 1");
-}
 
 Result<int64_t> SizeOr(std::string_view name, int64_t value, int64_t otherwise) {
   if (value < 0) return InvalidArgument("kiln_session_options.", name, " is ", value);
@@ -74,17 +71,16 @@ session::CompilePolicy PolicyOf(const flags::SessionFlags& flags) {
 Result<session::SessionOptions> ReadSessionOptions(const kiln_session_options& options,
                                                    client::Client& client) {
   const flags::SessionFlags& flags = client.flags().session;
-  client::Device& device = options.device ? *Unwrap(options.device) : *client.devices().front();
-  if (&device.client() != &client) {
-    return InvalidArgument("the device ", device.name(), " is of another context than the graph");
+  KILN_ASSIGN_OR_RETURN(client::Device * device, ChosenDevice(client, options.device));
+  for (auto [name, value] : {std::pair("soft_placement", options.soft_placement),
+                             {"no_cpu_clustering", options.no_cpu_clustering},
+                             {"lazy", options.lazy},
+                             {"asynchronous_compilation", options.asynchronous_compilation}}) {
+    KILN_RETURN_IF_ERROR(CheckSwitch(Cat("kiln_session_options.", name), value));
   }
-  KILN_RETURN_IF_ERROR(CheckSwitch("soft_placement", options.soft_placement));
-  KILN_RETURN_IF_ERROR(CheckSwitch("no_cpu_clustering", options.no_cpu_clustering));
-  KILN_RETURN_IF_ERROR(CheckSwitch("lazy", options.lazy));
-  KILN_RETURN_IF_ERROR(CheckSwitch("asynchronous_compilation", options.asynchronous_compilation));
   if (options.reserved != 0) return InvalidArgument("kiln_session_options.reserved is not 0");
   session::SessionOptions read{
-      .device = &device, .soft_placement = options.soft_placement != 0, .policy = PolicyOf(flags)};
+      .device = device, .soft_placement = options.soft_placement != 0, .policy = PolicyOf(flags)};
   read.policy.is_lazy = options.lazy != 0;
   read.policy.is_asynchronous = options.asynchronous_compilation != 0 || flags.async_compilation;
   ClusterOptions& to = read.clustering;

@@ -1,6 +1,7 @@
 #include <chrono>
 
 #include "base/strings.h"
+#include "capi/handle.h"
 #include "capi/options.h"
 #include "capi/text.h"
 
@@ -18,6 +19,19 @@ kiln_shape DescribeShape(const Shape& shape, const std::vector<int64_t>& dims) {
   }
   described.byte_size = shape.is_static() ? shape.byte_size() : -1;
   return described;
+}
+
+Status CheckSwitch(std::string_view name, int32_t value) {
+  if (value == 0 || value == 1) return OkStatus();
+  return InvalidArgument(name, " is ", value, "; expected 0 or 1");
+}
+
+Result<client::Device*> ChosenDevice(client::Client& client, kiln_device* device) {
+  client::Device* chosen = device ? Unwrap(device) : client.devices().front().get();
+  if (&chosen->client() != &client) {
+    return InvalidArgument("the device ", chosen->name(), " is of another context than the graph");
+  }
+  return chosen;
 }
 
 Result<Interrupt> InterruptOf(std::string_view name, const int32_t* cancel, int64_t timeout_ns) {

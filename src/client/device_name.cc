@@ -8,13 +8,11 @@
 namespace kiln::client {
 namespace {
 
-char Upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
-
 // Whether the text is this prefix, in any case, and what is behind it.
 bool TakePrefix(std::string_view& text, std::string_view prefix) {
   if (text.size() < prefix.size()) return false;
   for (size_t i = 0; i < prefix.size(); ++i) {
-    if (Upper(text[i]) != prefix[i]) return false;
+    if (ToUpper(text[i]) != prefix[i]) return false;
   }
   text.remove_prefix(prefix.size());
   return true;
@@ -38,8 +36,7 @@ bool TakeDevice(std::string_view text, DeviceName& device) {
   if (colon != std::string_view::npos && !TakeNumber(text.substr(colon + 1), device.number)) {
     return false;
   }
-  device.kind = kind;
-  std::ranges::transform(device.kind, device.kind.begin(), Upper);
+  device.kind = ToUpper(kind);
   return true;
 }
 

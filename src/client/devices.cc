@@ -135,12 +135,10 @@ Result<int> CpuDevicesOf(int requested) {
   const char* text = std::getenv("KILN_CPU_DEVICES");
   std::string_view value = text ? text : "";
   if (value.empty()) return 1;
-  int number = 0;
-  auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const int64_t number = ParseInt(value).value_or(0);
   KILN_RETURN_IF_ERROR(check("the environment variable KILN_CPU_DEVICES", Cat("'", value, "'"),
-                             error == std::errc() && end == value.data() + value.size() &&
-                                 number > 0 && number <= kMostCpuDevices));
-  return number;
+                             number > 0 && number <= kMostCpuDevices));
+  return static_cast<int>(number);
 }
 
 Status AddDevices(Client& client, const GpuOptions& options) {

@@ -11,9 +11,7 @@ namespace {
 
 // "CPU: pipeline start, before dce", as in TensorFlow 1.
 std::string StageText(const passes::Stage& stage, std::string_view platform) {
-  std::string text;
-  for (char c : platform) text += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  text += ": ";
+  std::string text = Cat(ToUpper(platform), ": ");
   text += stage.after == "pipeline-start" ? "pipeline start" : Cat("after ", stage.after);
   text += ", ";
   text += stage.before == "pipeline-end" ? "pipeline end" : Cat("before ", stage.before);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "base/characters.h"
 #include "base/overloaded.h"
 #include "base/strings.h"
 #include "flags/table.h"
@@ -29,9 +30,7 @@ std::string Shown(std::string_view text) {
 
 bool IsOneOf(std::string_view value, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(words, [&](std::string_view word) {
-    return std::ranges::equal(value, word, [](char a, char b) {
-      return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-    });
+    return std::ranges::equal(value, word, [](char a, char b) { return ToLower(a) == b; });
   });
 }
 

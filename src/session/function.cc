@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "base/strings.h"
+#include "session/values.h"
 
 namespace kiln::session {
 namespace {
@@ -13,8 +14,6 @@ using ir::Instruction;
 // one before it, is another result already. Elements of tuples are made where they are needed.
 class ResultNames {
  public:
-  explicit ResultNames(ir::Computation& entry) : entry_(entry) {}
-
   Status Add(Instruction* value) {
     const Shape shape = value->shape();
     if (shape.is_tuple()) {
@@ -24,20 +23,13 @@ class ResultNames {
       return OkStatus();
     }
     if (!shape.is_array()) return OkStatus();
-    if (!seen_.insert(value).second) {
-      value = entry_.Create({.opcode = Opcode::kCopy,
-                             .operands = {value},
-                             .shape = shape,
-                             .op_name = value->op_name(),
-                             .frontend_attributes = value->frontend_attributes()});
-    }
+    if (!seen_.insert(value).second) value = CopyOf(value, nullptr);
     names_.push_back(value->name());
     return OkStatus();
   }
   std::vector<std::string> Take() { return std::move(names_); }
 
  private:
-  ir::Computation& entry_;
   std::unordered_set<const Instruction*> seen_;
   std::vector<std::string> names_;
 };
@@ -55,7 +47,7 @@ Result<std::unique_ptr<Function>> Function::Create(const ir::Module& module, cli
     }
     feeds.push_back(parameter->name());
   }
-  ResultNames names(*copy->entry());
+  ResultNames names;
   KILN_RETURN_IF_ERROR(names.Add(copy->entry()->root()));
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(*copy, client, options));
   KILN_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, session->Prepare(feeds, names.Take()));

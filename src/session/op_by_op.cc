@@ -1,10 +1,10 @@
 #include "session/op_by_op.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/overloaded.h"
 #include "base/strings.h"
+#include "base/trace.h"
 #include "compiler/compile_step.h"
 #include "compiler/lower.h"
 #include "passes/pipelines.h"
@@ -124,12 +124,6 @@ class Replay {
   std::vector<std::unique_ptr<runtime::Completion>> started_;
 };
 
-int64_t MicrosecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
-                                                               start)
-      .count();
-}
-
 }  // namespace
 
 class OpByOpCompiler::Prepared final : public OpByOpExecutable {
@@ -183,7 +177,7 @@ Result<std::unique_ptr<OpByOpCompiler>> OpByOpCompiler::Create(client::Device& d
 }
 
 Result<Ref<const OpByOpExecutable>> OpByOpCompiler::Prepare(std::unique_ptr<ir::Module> module) {
-  auto start = std::chrono::steady_clock::now();
+  const int64_t start = TraceSink::Now();
   auto prepared = MakeRef<Prepared>(module->name(), device_);
   passes::PassContext context;
   context.target = &device_.runtime().target();
@@ -204,7 +198,7 @@ Result<Ref<const OpByOpExecutable>> OpByOpCompiler::Prepare(std::unique_ptr<ir::
   run.constants.FreeUnused();
   run.info.kernels = program::CountKernels(p.steps);
   run.info.temporary_bytes = p.arena_bytes;
-  run.info.compile_microseconds = MicrosecondsSince(start);
+  run.info.compile_microseconds = (TraceSink::Now() - start) / 1000;
   prepared->Complete();
   return Ref<const OpByOpExecutable>::Share(prepared.get());
 }

@@ -6,6 +6,7 @@
 #include "client/transfer.h"
 #include "ir/specialise.h"
 #include "session/host_unit.h"
+#include "session/values.h"
 
 namespace kiln::session {
 namespace {
@@ -116,17 +117,6 @@ class PlanRun {
   IdVector<ValueId, Places> places_;
   std::vector<Ref<Event>> events_;
 };
-
-// Whether a buffer may be fed for a value. Symbols fit any size: that they agree is checked later.
-bool Fits(const Shape& actual, const Shape& declared) {
-  if (actual.type() != declared.type() || actual.rank() != declared.rank()) return false;
-  for (int64_t d = 0; d < actual.rank(); ++d) {
-    const Dimension& wanted = declared.dimension(d);
-    if (wanted.is_constant() && actual.dim(d) != wanted.size()) return false;
-    if (wanted.is_bounded() && actual.dim(d) > wanted.size()) return false;
-  }
-  return true;
-}
 
 // Without the variables.
 program::Signature SignatureOf(const Units& units, const VariableUses& uses) {

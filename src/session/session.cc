@@ -1,9 +1,9 @@
 #include "session/session.h"
 
-#include <chrono>
 #include <optional>
 
 #include "base/strings.h"
+#include "base/trace.h"
 #include "client/dump_folder.h"
 #include "compiler/compiler.h"
 #include "ir/analysis/session_only.h"
@@ -15,12 +15,6 @@
 
 namespace kiln::session {
 namespace {
-
-int64_t MicrosecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
-                                                               start)
-      .count();
-}
 
 std::optional<std::string> WhyNotCompilable(const ir::Instruction& instruction) {
   const std::string_view why = WhyNotCompiled(instruction.opcode());
@@ -159,7 +153,7 @@ Result<std::string> Session::Explain(std::span<const std::string> feeds,
 
 Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> feeds,
                                                    std::span<const std::string> fetches) {
-  const auto start = std::chrono::steady_clock::now();
+  const int64_t start = TraceSink::Now();
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<Part> part, Cut(feeds, fetches));
   Dump(*part);
   const std::vector<Cluster>& clusters = part->clustering.clusters();
@@ -190,7 +184,7 @@ Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> 
     }
     programs.push_back(std::move(program));
   }
-  info.compile_microseconds = MicrosecondsSince(start);
+  info.compile_microseconds = (TraceSink::Now() - start) / 1000;
   return std::make_shared<const Plan>(client_, std::move(part->module), std::move(units),
                                       std::move(programs), info, variables_, part->variables);
 }

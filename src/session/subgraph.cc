@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "session/clustering.h"
 #include "session/outline.h"
+#include "session/values.h"
 
 namespace kiln::session {
 namespace {
@@ -82,14 +83,7 @@ void CopyResultsWithoutOp(ir::Module& module) {
   for (int64_t k = 0; k < root->operand_count(); ++k) {
     Instruction* fetched = root->operand(k);
     if (fetched->opcode() != Opcode::kParameter && !IsSmallConstant(*fetched)) continue;
-    Instruction* copy = entry.Create({.opcode = Opcode::kCopy,
-                                      .operands = {fetched},
-                                      .shape = fetched->shape(),
-                                      .name = Cat(fetched->name(), ".copy"),
-                                      .op_name = fetched->op_name(),
-                                      .frontend_attributes = fetched->frontend_attributes()},
-                                     root);
-    entry.ReplaceOperand(root, k, copy);
+    entry.ReplaceOperand(root, k, CopyOf(fetched, root, Cat(fetched->name(), ".copy")));
   }
 }
 

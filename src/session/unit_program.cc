@@ -41,6 +41,7 @@ UnitProgram::UnitProgram(Unit& unit, std::shared_ptr<UnitCompiler> compiler, Uni
       device_(compiler_->device(unit.device)),
       mode_(mode),
       policy_(policy),
+      runs_op_by_op_(UnitCompiler::RunsOpByOp(device_)),
       module_(std::move(unit.module)),
       symbols_(SortedSymbols(*module_)),
       is_static_(symbols_.empty() && HasStaticParameters(*module_)) {}
@@ -72,10 +73,10 @@ Result<MadeProgram> UnitProgram::MakeHere(std::unique_ptr<ir::Module> module) {
     std::lock_guard lock(mutex_);
     ++statistics_.compiles;
   }
-  const bool has_op_by_op = UnitCompiler::RunsOpByOp(device_);
-  if (mode_ == UnitMode::kOps && has_op_by_op)
+  if (mode_ == UnitMode::kOps && runs_op_by_op_) {
     return compiler_->Prepare(device_, std::move(module));
-  if (mode_ != UnitMode::kCluster || !has_op_by_op) {
+  }
+  if (!IsOptional()) {
     return compiler_->Compile(device_, std::move(module), Interrupt(&is_ending_));
   }
   auto compiled = compiler_->Compile(device_, module->Clone(), Interrupt(&is_ending_));
@@ -164,9 +165,7 @@ Result<Ref<const client::Executable>> UnitProgram::For(std::span<client::Buffer*
   return Fallback(*entry, std::move(made_of));
 }
 
-bool UnitProgram::IsOptional() const {
-  return mode_ == UnitMode::kCluster && UnitCompiler::RunsOpByOp(device_);
-}
+bool UnitProgram::IsOptional() const { return mode_ == UnitMode::kCluster && runs_op_by_op_; }
 
 bool UnitProgram::IsMadeInBackground() const {
   return policy_.is_asynchronous && IsOptional() && compiler_->client().runs_asynchronously();

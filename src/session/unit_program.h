@@ -97,6 +97,7 @@ class UnitProgram {
   client::Device& device_;
   const UnitMode mode_;
   const CompilePolicy policy_;
+  const bool runs_op_by_op_;  // its device
   const std::unique_ptr<const ir::Module> module_;
   const std::vector<std::string> symbols_;  // of the module
   const bool is_static_;

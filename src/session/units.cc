@@ -177,9 +177,10 @@ class Splitter {
   }
 
  private:
+  // By another unit, or as a fetch.
   bool IsUsedOutside(const Instruction& i, UnitId unit) const {
     return std::ranges::any_of(i.users(), [&](const Instruction* user) {
-      return user != entry_.root() && unit_of_.at(user) != unit;
+      return user == entry_.root() || unit_of_.at(user) != unit;
     });
   }
 
@@ -196,7 +197,7 @@ class Splitter {
     } else {
       for (Instruction* i : members) {
         if (!i->shape().is_array()) continue;
-        if (IsUsedOutside(*i, id) || IsFetched(*i)) results.push_back(i);
+        if (IsUsedOutside(*i, id)) results.push_back(i);
       }
     }
     OutlinedPart part = OutlinePart(unit.name, members, std::move(arguments), std::move(results));
@@ -206,10 +207,6 @@ class Splitter {
       value_of_[i] = unit.outputs.back();
     }
     unit.module = std::move(part.module);
-  }
-
-  bool IsFetched(const Instruction& i) const {
-    return std::ranges::find(i.users(), entry_.root()) != i.users().end();
   }
 
   void FindLastUses() {

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "client/transfer.h"
+#include "session/values.h"
 #include "tensor/safetensors.h"
 
 namespace kiln::session {
@@ -21,16 +22,9 @@ bool IsVariableOp(const Instruction& i) {
 const std::string& NameOf(const Instruction& i) { return i.attributes().Text(Attr::kVariable); }
 
 // Whether a value of the shape may be one of a variable declared so.
-bool Fits(const Shape& actual, const Variables::Declaration& declared) {
-  const Shape& shape = declared.shape;
-  if (actual.type() != shape.type() || actual.rank() != shape.rank()) return false;
-  if (!declared.is_read) return true;
-  for (int64_t d = 0; d < shape.rank(); ++d) {
-    const Dimension& dimension = shape.dimension(d);
-    if (dimension.is_constant() && actual.dim(d) != dimension.size()) return false;
-    if (dimension.is_bounded() && actual.dim(d) > dimension.size()) return false;
-  }
-  return true;
+bool FitsDeclaration(const Shape& actual, const Variables::Declaration& declared) {
+  if (declared.is_read) return Fits(actual, declared.shape);
+  return actual.type() == declared.shape.type() && actual.rank() == declared.shape.rank();
 }
 
 }  // namespace
@@ -88,7 +82,7 @@ Result<std::vector<Ref<Buffer>>> Variables::Values(std::span<const std::string> 
 Status Variables::CheckFits(const std::string& name, const Shape& shape) const {
   auto it = declared_.find(name);
   if (it == declared_.end()) return NotFound("the graph has no variable '", name, "'");
-  if (Fits(shape, it->second)) return OkStatus();
+  if (FitsDeclaration(shape, it->second)) return OkStatus();
   return InvalidArgument("the variable '", name, "' is ", it->second.shape, "; a value of ", shape,
                          " cannot be assigned");
 }
@@ -146,7 +140,7 @@ Status Variables::Restore(const std::string& path, client::Device& device) {
       continue;
     }
     KILN_ASSIGN_OR_RETURN(Shape shape, entry->shape());
-    if (!Fits(shape, declared)) {
+    if (!FitsDeclaration(shape, declared)) {
       mistakes.push_back(Cat("'", name, "' is ", shape, "; expected ", declared.shape));
     }
     found.emplace_back(entry, std::move(shape));
@@ -201,8 +195,7 @@ class Replacer {
                             i);
     }
     if (i->opcode() != Opcode::kVariable) {
-      if (!assigned_.contains(name)) uses_.writes.push_back(name);
-      assigned_.insert(name);
+      if (assigned_.insert(name).second) uses_.writes.push_back(name);
       current_[name] = value;
     }
     entry_.ReplaceAllUses(i, value);
@@ -239,12 +232,7 @@ class Replacer {
     for (const std::string& name : uses_.writes) {
       Instruction* value = current_.at(name);
       if (std::ranges::find(results, value) != results.end()) {
-        value = entry_.Create({.opcode = Opcode::kCopy,
-                               .operands = {value},
-                               .shape = value->shape(),
-                               .op_name = value->op_name(),
-                               .frontend_attributes = value->frontend_attributes()},
-                              root);
+        value = CopyOf(value, root);
       }
       results.push_back(value);
     }

@@ -5,34 +5,13 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "counter.h"
 #include "testing.h"
 
 static kiln_buffer* scalar_s64(kiln_device* device, int64_t value) {
   kiln_buffer* buffer = NULL;
   OK(kiln_buffer_copy_host(device, KILN_S64, NULL, 0, &value, 8, &buffer));
   return buffer;
-}
-
-/* Counts from 0 up to the argument, in a loop of the program. */
-static kiln_executable* counter(kiln_context* context) {
-  kiln_graph* condition = make_graph(context, "condition");
-  kiln_value i = kiln_op_parameter(condition, KILN_S64, NULL, 0, "i", 1);
-  kiln_value n = kiln_op_parameter(condition, KILN_S64, NULL, 0, "n", 1);
-  kiln_value less = kiln_op_compare(condition, i, n, KILN_LT);
-  OK(kiln_graph_set_results(condition, &less, 1));
-  kiln_graph* body = make_graph(context, "body");
-  i = kiln_op_parameter(body, KILN_S64, NULL, 0, "i", 1);
-  n = kiln_op_parameter(body, KILN_S64, NULL, 0, "n", 1);
-  kiln_value next[2] = {kiln_op_add(body, i, kiln_op_scalar(body, KILN_S64, 1)), n};
-  OK(kiln_graph_set_results(body, next, 2));
-  kiln_graph* g = make_graph(context, "counter");
-  n = kiln_op_parameter(g, KILN_S64, NULL, 0, "n", 1);
-  kiln_value state[2] = {kiln_op_scalar(g, KILN_S64, 0), n};
-  kiln_value loop = kiln_op_while(g, kiln_op_tuple(g, state, 2), condition, body);
-  kiln_executable* e = compile_result(g, kiln_op_get_tuple_element(g, loop, 0), NULL);
-  kiln_graph_release(condition);
-  kiln_graph_release(body);
-  return e;
 }
 
 static int64_t value_of(kiln_buffer* buffer) {
@@ -49,7 +28,7 @@ static kiln_error* start(kiln_executable* e, const kiln_execute_options* options
 
 static void chains(kiln_context* context) {
   kiln_device* cpu = find_device(context, "CPU:0");
-  kiln_executable* e = counter(context);
+  kiln_executable* e = counter(context, NULL);
   /* Each takes the one before it as its argument, and nobody waits in between. */
   kiln_buffer* buffers[6] = {scalar_s64(cpu, 300000)};
   kiln_event* events[5] = {NULL};
@@ -85,7 +64,7 @@ static void chains(kiln_context* context) {
 
 static void failures(kiln_context* context) {
   kiln_device* cpu = find_device(context, "CPU:0");
-  kiln_executable* e = counter(context);
+  kiln_executable* e = counter(context, NULL);
   kiln_buffer* endless = scalar_s64(cpu, INT64_MAX);
   kiln_buffer* few = scalar_s64(cpu, 3);
   kiln_execute_options options;
@@ -130,7 +109,7 @@ static void failures(kiln_context* context) {
 /* Everything is given back while the work goes on; the last call waits for it. */
 static void early_release(int32_t threads) {
   kiln_context* context = make_context(threads);
-  kiln_executable* e = counter(context);
+  kiln_executable* e = counter(context, NULL);
   kiln_buffer* n = scalar_s64(find_device(context, "CPU:0"), 2000000);
   kiln_buffer* result = NULL;
   kiln_event* event = NULL;
@@ -155,7 +134,7 @@ static void deferred_deleters(void) {
   user_thread = pthread_self();
   kiln_context* context = make_context(2);
   kiln_device* cpu = find_device(context, "CPU:0");
-  kiln_executable* e = counter(context);
+  kiln_executable* e = counter(context, NULL);
   for (int i = 0; i < 20; ++i) {
     int64_t* memory = aligned_alloc(KILN_ALIGNMENT, KILN_ALIGNMENT);
     *memory = 20000;
@@ -193,7 +172,7 @@ static void callbacks(void) {
   kiln_context* context = NULL;
   OK(kiln_context_create(&options, &context));
   kiln_device* cpu = find_device(context, "CPU:0");
-  kiln_executable* e = counter(context);
+  kiln_executable* e = counter(context, NULL);
   kiln_buffer* n = scalar_s64(cpu, 3000000);
   kiln_buffer* result = NULL;
   kiln_event* event = NULL;

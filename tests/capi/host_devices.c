@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "counter.h"
 #include "testing.h"
 
 enum { kRows = 96, kColumns = 80, kMost = 3 };
@@ -47,28 +48,6 @@ static kiln_executable* rows(kiln_context* context, kiln_device* device) {
   const int64_t one = 1;
   kiln_value y = kiln_op_tanh(g, kiln_op_matmul(g, x, w));
   return compile_result(g, kiln_op_reduce_by(g, y, &one, 1, KILN_REDUCER_SUM), device);
-}
-
-/* Counts from 0 up to the argument, in a loop. */
-static kiln_executable* counter(kiln_context* context, kiln_device* device) {
-  kiln_graph* condition = make_graph(context, "condition");
-  kiln_value i = kiln_op_parameter(condition, KILN_S64, NULL, 0, "i", 1);
-  kiln_value n = kiln_op_parameter(condition, KILN_S64, NULL, 0, "n", 1);
-  kiln_value less = kiln_op_compare(condition, i, n, KILN_LT);
-  OK(kiln_graph_set_results(condition, &less, 1));
-  kiln_graph* body = make_graph(context, "body");
-  i = kiln_op_parameter(body, KILN_S64, NULL, 0, "i", 1);
-  n = kiln_op_parameter(body, KILN_S64, NULL, 0, "n", 1);
-  kiln_value next[2] = {kiln_op_add(body, i, kiln_op_scalar(body, KILN_S64, 1)), n};
-  OK(kiln_graph_set_results(body, next, 2));
-  kiln_graph* g = make_graph(context, "counter");
-  n = kiln_op_parameter(g, KILN_S64, NULL, 0, "n", 1);
-  kiln_value state[2] = {kiln_op_scalar(g, KILN_S64, 0), n};
-  kiln_value loop = kiln_op_while(g, kiln_op_tuple(g, state, 2), condition, body);
-  kiln_executable* e = compile_result(g, kiln_op_get_tuple_element(g, loop, 0), device);
-  kiln_graph_release(condition);
-  kiln_graph_release(body);
-  return e;
 }
 
 static kiln_buffer* matrix(kiln_device* device, const int64_t* dims, const float* data) {

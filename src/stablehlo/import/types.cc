@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/strings.h"
 #include "stablehlo/mlir/floats.h"
 
 namespace kiln::stablehlo {
@@ -9,14 +10,6 @@ namespace {
 
 using mlir::Type;
 using mlir::TypeKind;
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 Status NoSuchElement(const Type& element) {
   return Unimplemented("the element type ", element, " is not implemented");
@@ -54,7 +47,7 @@ Result<ElementType> ElementTypeOf(const Type& element) {
     case TypeKind::kIndex:
       return ElementType::kS64;
     case TypeKind::kFloat: {
-      std::optional<ElementType> type = TypeByName(LowerCase(FormatOf(element.float_kind).name));
+      std::optional<ElementType> type = TypeByName(ToLower(FormatOf(element.float_kind).name));
       if (!type) return NoSuchElement(element);
       return *type;
     }

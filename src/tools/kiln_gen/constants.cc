@@ -12,14 +12,6 @@
 namespace kiln::gen {
 namespace {
 
-std::string Upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'a' && c <= 'z') c += 'A' - 'a';
-  }
-  return out;
-}
-
 // "INVALID_ARGUMENT" as an enumerator: "kInvalidArgument".
 std::string Enumerator(std::string_view name) {
   std::string out = "k";
@@ -35,8 +27,8 @@ std::string Enumerator(std::string_view name) {
 ConstantGroup Types() {
   ConstantGroup group{"DTYPES", {}};
   auto add = [&](std::string_view enumerator, std::string_view name, int64_t number) {
-    group.constants.push_back(
-        {std::string(name), Cat("KILN_", Upper(name)), Cat("ElementType::k", enumerator), number});
+    group.constants.push_back({std::string(name), Cat("KILN_", ToUpper(name)),
+                               Cat("ElementType::k", enumerator), number});
   };
 #define KILN_ELEMENT_TYPE(Name, text, number, bits, category) add(#Name, text, number);
 #include "tensor/element_types.def"
