@@ -53,14 +53,14 @@ static int run_program(void) {
   kiln_session* session;
   check(kiln_session_create(graph, NULL, &session));
   kiln_text* text;
-  check(kiln_session_explain(session, &x, 1, &sum, 1, &text));
+  check(kiln_session_explain(session, &x, 1, &sum, 1, NULL, 0, &text));
   printf("%s", kiln_text_data(text, NULL));
   kiln_program_info info = KILN_PROGRAM_INFO_INIT;
-  check(kiln_session_prepare(session, &x, 1, &sum, 1, &info));
+  check(kiln_session_prepare(session, &x, 1, &sum, 1, NULL, 0, &info));
   const float numbers[] = {0, 0.5f, 1, 2.5f};
   kiln_buffer *input, *result = NULL;
   check(kiln_buffer_copy_host(cpu, KILN_F32, &size, 1, numbers, sizeof numbers, &input));
-  check(kiln_session_run(session, NULL, &x, &input, 1, &sum, &result, 1));
+  check(kiln_session_run(session, NULL, &x, &input, 1, &sum, &result, 1, NULL, 0));
   float total;
   check(kiln_buffer_copy_to_host(result, &total, sizeof total));
   printf("%d kernels, result %g\n", (int)info.kernels, total);

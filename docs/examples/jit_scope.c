@@ -81,7 +81,7 @@ int main(void) {
   kiln_session* session;
   check(kiln_session_create(graph, NULL, &session));
   kiln_text* text;
-  check(kiln_session_explain(session, &x, 1, &sum, 1, &text));
+  check(kiln_session_explain(session, &x, 1, &sum, 1, NULL, 0, &text));
   const char* explanation = kiln_text_data(text, NULL);
   printf("%s", explanation);
   int right = is_told(graph, "first/multiply", explanation, "in cluster_0") &
@@ -95,7 +95,7 @@ int main(void) {
   const float numbers[] = {-1, 0, 0.5f, 2};
   kiln_buffer *input, *result = NULL;
   check(kiln_buffer_copy_host(cpu, KILN_F32, &size, 1, numbers, sizeof numbers, &input));
-  check(kiln_session_run(session, NULL, &x, &input, 1, &sum, &result, 1));
+  check(kiln_session_run(session, NULL, &x, &input, 1, &sum, &result, 1, NULL, 0));
   float sums[4];
   check(kiln_buffer_copy_to_host(result, sums, sizeof sums));
   for (int i = 0; i < 4; ++i) {

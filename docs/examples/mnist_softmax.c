@@ -243,7 +243,7 @@ static float run_step(const side* how, state* s, batch b) {
   kiln_buffer* results[FETCHES] = {s->weights[to], s->bias[to], s->loss};
   if (how->session) {
     check(kiln_session_run(how->session, NULL, how->feeds, feeds, FEEDS, how->fetches, results,
-                           FETCHES),
+                           FETCHES, NULL, 0),
           how->name);
   } else {
     check(kiln_executable_run(how->executable, NULL, feeds, FEEDS, results, FETCHES), how->name);
@@ -674,8 +674,9 @@ int main(int argc, char** argv) {
   kiln_session_options session_options = KILN_SESSION_OPTIONS_INIT;
   session_options.device = ops.device;
   check(kiln_session_create(graph, &session_options, &ops.session), "session");
-  check(kiln_session_prepare(ops.session, ops.feeds, FEEDS, ops.fetches, FETCHES, &ops.info),
-        "session");
+  check(
+      kiln_session_prepare(ops.session, ops.feeds, FEEDS, ops.fetches, FETCHES, NULL, 0, &ops.info),
+      "session");
   whole.executable = compile_on(whole.device, graph);
   check(kiln_executable_info(whole.executable, &whole.info), "compile");
   kiln_graph_release(graph);

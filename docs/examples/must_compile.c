@@ -65,8 +65,8 @@ int main(void) {
   check(kiln_graph_set_must_compile(graph, call, 1));
   kiln_session* session;
   check(kiln_session_create(graph, NULL, &session));
-  int right = names_the_op("must compile",
-                           kiln_session_run(session, NULL, &x, &input, 1, &call, &result, 1));
+  int right = names_the_op(
+      "must compile", kiln_session_run(session, NULL, &x, &input, 1, &call, &result, 1, NULL, 0));
   kiln_session_release(session);
   kiln_function_options options = KILN_FUNCTION_OPTIONS_INIT;
   options.must_compile = 1;
@@ -76,7 +76,7 @@ int main(void) {
 
   check(kiln_graph_set_must_compile(graph, call, 0));
   check(kiln_session_create(graph, NULL, &session));
-  check(kiln_session_run(session, NULL, &x, &input, 1, &call, &result, 1));
+  check(kiln_session_run(session, NULL, &x, &input, 1, &call, &result, 1, NULL, 0));
   kiln_shape shape = KILN_SHAPE_INIT;
   check(kiln_buffer_shape(result, &shape));
   float found[COUNT];

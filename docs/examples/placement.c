@@ -51,7 +51,7 @@ static int try_missing_device(kiln_graph* graph, kiln_value x, kiln_buffer* inpu
   kiln_session* session;
   kiln_buffer* result = NULL;
   check(kiln_session_create(graph, NULL, &session));
-  kiln_error* error = kiln_session_run(session, NULL, &x, &input, 1, &moved, &result, 1);
+  kiln_error* error = kiln_session_run(session, NULL, &x, &input, 1, &moved, &result, 1, NULL, 0);
   if (!error) return 0;
   printf("refused: %s\n", kiln_error_message(error, NULL));
   kiln_error_release(error);
@@ -60,7 +60,7 @@ static int try_missing_device(kiln_graph* graph, kiln_value x, kiln_buffer* inpu
   kiln_session_options options = KILN_SESSION_OPTIONS_INIT;
   options.soft_placement = 1;
   check(kiln_session_create(graph, &options, &session));
-  check(kiln_session_run(session, NULL, &x, &input, 1, &moved, &result, 1));
+  check(kiln_session_run(session, NULL, &x, &input, 1, &moved, &result, 1, NULL, 0));
   const int right = is_right("moved", result, "XLA_CPU:0", (const float[]){1, 2, 3});
   kiln_buffer_release(result);
   kiln_session_release(session);
@@ -99,7 +99,7 @@ int main(int count, char** arguments) {
   check(kiln_buffer_copy_host(cpu, KILN_F32, &size, 1, (const float[]){1, 2, 3}, 12, &input));
   const kiln_value fetches[] = {square, negated, sum, result};
   kiln_buffer* fetched[] = {NULL, NULL, NULL, NULL};
-  check(kiln_session_run(session, NULL, &x, &input, 1, fetches, fetched, 4));
+  check(kiln_session_run(session, NULL, &x, &input, 1, fetches, fetched, 4, NULL, 0));
   int right = is_right("square", fetched[0], "CPU:0", (const float[]){1, 4, 9}) &
               is_right("negated", fetched[1], "XLA_CPU:0", (const float[]){-1, -4, -9}) &
               is_right("sum", fetched[2], third, (const float[]){0, 0, 0}) &

@@ -53,19 +53,19 @@ static int run(const char* level, kiln_graph* graph, kiln_jit jit, kiln_value x,
   check(kiln_session_create(graph, &options, &session));
   /* A run with new feeds and fetches compiles; preparing it first keeps that out of the times. */
   kiln_program_info info = KILN_PROGRAM_INFO_INIT;
-  check(kiln_session_prepare(session, &x, 1, &y, 1, &info));
+  check(kiln_session_prepare(session, &x, 1, &y, 1, NULL, 0, &info));
   kiln_buffer* result = NULL; /* made by the first run, written anew by the others */
-  check(kiln_session_run(session, NULL, &x, &input, 1, &y, &result, 1));
+  check(kiln_session_run(session, NULL, &x, &input, 1, &y, &result, 1, NULL, 0));
   const double start = seconds();
   for (int i = 0; i < RUNS; ++i) {
-    check(kiln_session_run(session, NULL, &x, &input, 1, &y, &result, 1));
+    check(kiln_session_run(session, NULL, &x, &input, 1, &y, &result, 1, NULL, 0));
   }
   printf("JIT %s %d kernels, %.2f ms per run\n", level, (int)info.kernels,
          (seconds() - start) / RUNS * 1e3);
   check(kiln_buffer_copy_to_host(result, output, COUNT * sizeof *output));
   if (jit == KILN_JIT_ON) {
     kiln_text* text;
-    check(kiln_session_explain(session, &x, 1, &y, 1, &text));
+    check(kiln_session_explain(session, &x, 1, &y, 1, NULL, 0, &text));
     printf("%s", kiln_text_data(text, NULL));
     kiln_text_release(text);
   }

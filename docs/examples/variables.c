@@ -72,7 +72,7 @@ static float train(kiln_session* session, int steps, const kiln_value* feeds,
                    kiln_buffer* const* points, const kiln_value* fetches) {
   kiln_buffer* fetched[] = {NULL, NULL, NULL};
   for (int i = 0; i < steps; ++i) {
-    check(kiln_session_run(session, NULL, feeds, points, 2, fetches, fetched, 3));
+    check(kiln_session_run(session, NULL, feeds, points, 2, fetches, fetched, 3, NULL, 0));
   }
   float loss;
   check(kiln_buffer_copy_to_host(fetched[0], &loss, sizeof loss));

@@ -12,6 +12,7 @@
 #include "kiln/event.h"
 #include "kiln/export.h"
 #include "kiln/graph.h"
+#include "kiln/trace.h"
 #include "kiln/types.h"
 
 #ifdef __cplusplus
@@ -262,11 +263,13 @@ typedef struct kiln_execute_options {
   int64_t timeout_ns;     /**< time limit of the execution in nanoseconds, from the call on; an
                                execution beyond it ends with DEADLINE_EXCEEDED, as soon as with
                                `cancel`; 0: none; not negative */
+  kiln_trace* trace; /**< unless NULL, records the work of this execution, in place of a trace of
+                          the whole context; of kiln_trace_create(), borrowed */
 } kiln_execute_options;
 
 /** Makes default ::kiln_execute_options of a variable. */
 #define KILN_EXECUTE_OPTIONS_INIT \
-  { sizeof(kiln_execute_options), 0, 0, NULL, NULL, 0, NULL, 0, NULL, 0 }
+  { sizeof(kiln_execute_options), 0, 0, NULL, NULL, 0, NULL, 0, NULL, 0, NULL }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_execute_options). NULL, or a
  *  size below that of `struct_size` itself, does nothing. Any thread. \since 0.1 */

@@ -87,56 +87,64 @@ KILN_API void kiln_session_retain(kiln_session* session);
 /** Releases a reference; NULL is allowed. Any thread. \since 0.1 */
 KILN_API void kiln_session_release(kiln_session* session);
 
-/** Places, clusters and compiles a run with these feeds and fetches, unless cached, and reports its
- *  cost. A cluster that cannot be compiled will run op by op, with a line of the log (warning);
- *  ops of XLA_CPU and XLA_GPU devices and calls that must be compiled are errors instead.
+/** Places, clusters and compiles a run with these feeds, fetches and targets, unless cached, and
+ * reports its cost. A cluster that cannot be compiled will run op by op, with a line of the log
+ * (warning); ops of XLA_CPU and XLA_GPU devices and calls that must be compiled are errors instead.
  *  @param feeds values of the graph to be fed
- *  @param fetches values of the graph to be computed
+ *  @param fetches arrays of the graph to be computed
+ *  @param targets values of the graph, of any shape, to be computed without a result: for their
+ *         side effects, as those of assignments, prints and assertions
  *  @param info unless NULL, receives kernels, temporary bytes and the compile time
  *  @return INVALID_ARGUMENT if a parameter needed by the fetches is not fed, naming it; or if a
- *         value is a tuple, fed or fetched twice, or another graph's; naming op and device, if an
- *         op is marked with a device that does not exist, or must be compiled and cannot be
+ *         feed or fetch is no array, fed or fetched twice, or a value another graph's; naming op
+ * and device, if an op is marked with a device that does not exist, or must be compiled and cannot
+ * be
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_session_prepare(kiln_session* session, const kiln_value* feeds,
                                           size_t feed_count, const kiln_value* fetches,
-                                          size_t fetch_count, kiln_program_info* info);
+                                          size_t fetch_count, const kiln_value* targets,
+                                          size_t target_count, kiln_program_info* info);
 
-/** Computes `fetches` from `feeds`, and returns when they are ready. Any array of the graph can be
- *  fed, not only parameters: its own inputs are then not needed.
+/** Computes `fetches` and `targets` from `feeds`, and returns when they are ready. Any array of the
+ *  graph can be fed, not only parameters: its own inputs are then not needed.
  *  @param options may be NULL: the defaults
  *  @param feeds `feed_count` values of the graph
  *  @param feed_buffers a buffer for each, of the value's shape, on any device of the context; it is
  *         copied to other devices that need it
  *  @param fetches `fetch_count` values of the graph
  *  @param fetch_buffers a place for each, as for the results of kiln_executable_run()
+ *  @param targets as in kiln_session_prepare(); NULL if `target_count` is 0
  *  @return as kiln_session_prepare() and kiln_executable_run()
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_session_run(kiln_session* session, const kiln_execute_options* options,
                                       const kiln_value* feeds, kiln_buffer* const* feed_buffers,
                                       size_t feed_count, const kiln_value* fetches,
-                                      kiln_buffer** fetch_buffers, size_t fetch_count);
+                                      kiln_buffer** fetch_buffers, size_t fetch_count,
+                                      const kiln_value* targets, size_t target_count);
 
-/** Explains a run with these feeds and fetches: for each op a line with its device and its cluster,
- *  or the reason why it is in none. Compiles nothing.
+/** Explains a run with these feeds, fetches and targets: for each op a line with its device and its
+ * cluster, or the reason why it is in none. Compiles nothing.
  *  @param text receives one reference, to be released with kiln_text_release()
  *  @return as kiln_session_prepare()
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_session_explain(kiln_session* session, const kiln_value* feeds,
                                           size_t feed_count, const kiln_value* fetches,
-                                          size_t fetch_count, kiln_text** text);
+                                          size_t fetch_count, const kiln_value* targets,
+                                          size_t target_count, kiln_text** text);
 
-/** The ops of a run with these feeds and fetches in Graphviz's language: a colour for each device,
- * and a box for each cluster. Compiles nothing.
+/** The ops of a run with these feeds, fetches and targets in Graphviz's language: a colour for each
+ * device, and a box for each cluster. Compiles nothing.
  *  @param text receives one reference, to be released with kiln_text_release()
  *  @return as kiln_session_prepare()
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_session_to_dot(kiln_session* session, const kiln_value* feeds,
                                          size_t feed_count, const kiln_value* fetches,
-                                         size_t fetch_count, kiln_text** text);
+                                         size_t fetch_count, const kiln_value* targets,
+                                         size_t target_count, kiln_text** text);
 
 /** @name Variables
  *  A variable is an array with a name, whose value outlives runs. The graph's ops

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <new>
+#include <set>
 
 #include "base/stack.h"
 #include "base/strings.h"
@@ -56,7 +57,15 @@ int32_t TraceSink::LaneOfThisThread() {
   return lane;
 }
 
+TraceSink& TraceSink::ForDevice(const std::string& device) {
+  std::lock_guard lock(mutex_);
+  std::unique_ptr<TraceSink>& sink = devices_[device];
+  if (!sink) sink.reset(new TraceSink(*this, device));
+  return *sink;
+}
+
 int32_t TraceSink::LaneOf(const std::string& name) {
+  if (whole_) return whole_->LaneOf(name);
   std::lock_guard lock(mutex_);
   for (const auto& [lane, known] : lanes_) {
     if (known == name) return lane;
@@ -75,6 +84,11 @@ void TraceSink::NameThisThread(std::string_view kind, int64_t number) noexcept {
 }
 
 void TraceSink::Add(TraceEvent event) {
+  if (whole_) {
+    event.device = device_;
+    whole_->Add(std::move(event));
+    return;
+  }
   NotAbandonable scope;
   std::lock_guard lock(mutex_);
   if (event.lane == LaneOfThisThread() &&
@@ -86,6 +100,10 @@ void TraceSink::Add(TraceEvent event) {
 }
 
 void TraceSink::NameLane(int32_t lane, std::string name) {
+  if (whole_) {
+    whole_->NameLane(lane, std::move(name));
+    return;
+  }
   std::lock_guard lock(mutex_);
   for (auto& [known, old] : lanes_) {
     if (known == lane) {
@@ -97,16 +115,19 @@ void TraceSink::NameLane(int32_t lane, std::string name) {
 }
 
 size_t TraceSink::size() const {
+  if (whole_) return whole_->size();
   std::lock_guard lock(mutex_);
   return events_.size();
 }
 
 std::vector<TraceEvent> TraceSink::Events() const {
+  if (whole_) return whole_->Events();
   std::lock_guard lock(mutex_);
   return events_;
 }
 
 std::string TraceSink::LaneName(int32_t lane) const {
+  if (whole_) return whole_->LaneName(lane);
   std::lock_guard lock(mutex_);
   for (const auto& [known, name] : lanes_) {
     if (known == lane) return name;
@@ -115,26 +136,41 @@ std::string TraceSink::LaneName(int32_t lane) const {
 }
 
 std::string TraceSink::ToChromeJson() const {
+  if (whole_) return whole_->ToChromeJson();
   std::lock_guard lock(mutex_);
   int64_t origin = events_.empty() ? 0 : INT64_MAX;
-  for (const TraceEvent& e : events_) origin = std::min(origin, e.start_ns);
+  std::map<std::string, int> processes = {{"", 1}};
+  std::set<std::pair<int, int32_t>> used;  // process and lane
+  for (const TraceEvent& e : events_) {
+    origin = std::min(origin, e.start_ns);
+    const int next = static_cast<int>(processes.size()) + 1;
+    used.emplace(processes.emplace(e.device, next).first->second, e.lane);
+  }
   std::string out = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n";
   bool first = true;
   auto separate = [&] {
     if (!first) out += ",\n";
     first = false;
   };
-  for (const auto& [lane, name] : lanes_) {
+  auto name_row = [&](std::string_view kind, int process, int32_t lane, std::string_view name) {
     separate();
-    out += Cat("{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": ", lane,
+    out += Cat("{\"name\": \"", kind, "\", \"ph\": \"M\", \"pid\": ", process, ", \"tid\": ", lane,
                ", \"args\": {\"name\": \"", EscapeJson(name), "\"}}");
+  };
+  for (const auto& [device, process] : processes) {
+    name_row("process_name", process, 0, device.empty() ? "host" : device);
+  }
+  for (const auto& [lane, name] : lanes_) {
+    for (const auto& [device, process] : processes) {
+      if (used.contains({process, lane})) name_row("thread_name", process, lane, name);
+    }
   }
   for (const TraceEvent& e : events_) {
     separate();
     out += Cat("{\"name\": \"", EscapeJson(e.name), "\", \"cat\": \"", EscapeJson(e.category),
                "\", \"ph\": \"X\", \"ts\": ", Microseconds(e.start_ns - origin),
-               ", \"dur\": ", Microseconds(e.duration_ns), ", \"pid\": 1, \"tid\": ", e.lane,
-               ", \"args\": {");
+               ", \"dur\": ", Microseconds(e.duration_ns), ", \"pid\": ", processes.at(e.device),
+               ", \"tid\": ", e.lane, ", \"args\": {");
     for (size_t i = 0; i < e.args.size(); ++i) {
       out +=
           Cat(i > 0 ? ", \"" : "\"", EscapeJson(e.args[i].first), "\": ", JsonOf(e.args[i].second));

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -19,15 +21,25 @@ std::string ToText(const TraceValue& value);
 
 struct TraceEvent {
   std::string name;
-  std::string category;  // "compile", of it "stage" and "pass", "codegen", "load"; "kernel", ...
+  std::string category;  // "compile", of it "stage" and "pass", "codegen", "load"; "session";
+                         // "execute", "kernel", ...
   int64_t start_ns = 0, duration_ns = 0;
   int32_t lane = 0;  // a row of the timeline; TraceSink::LaneOfThisThread for host work
   std::vector<TraceArg> args;
+  std::string device = {};  // whose work it is, set by the sink of a device; empty: the host's
 };
 
 // Collects events from any thread.
 class TraceSink {
  public:
+  TraceSink() = default;
+  TraceSink(const TraceSink&) = delete;
+  TraceSink& operator=(const TraceSink&) = delete;
+
+  // The sink for the work of a device: the same recording, with the device in each event. It lives
+  // as long as this one.
+  TraceSink& ForDevice(const std::string& device);
+
   // The clock of all events, in nanoseconds.
   static int64_t Now();
   static int32_t LaneOfThisThread();
@@ -45,10 +57,17 @@ class TraceSink {
   // Empty for lanes without a name.
   std::string LaneName(int32_t lane) const;
   // {"displayTimeUnit": "ns", "traceEvents": [...]}: complete events ("ph": "X") with times in
-  // microseconds, and the lanes' names as metadata.
+  // microseconds, and the lanes' names as metadata. A device is a process, with its lanes as
+  // threads; process 1 is the host.
   std::string ToChromeJson() const;
 
  private:
+  TraceSink(TraceSink& whole, std::string device) : whole_(&whole), device_(std::move(device)) {}
+
+  // Of the sink of a device: the recording.
+  TraceSink* const whole_ = nullptr;
+  const std::string device_;
+  std::map<std::string, std::unique_ptr<TraceSink>> devices_;
   mutable std::mutex mutex_;
   std::vector<TraceEvent> events_;
   std::vector<std::pair<int32_t, std::string>> lanes_;

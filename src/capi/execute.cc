@@ -7,6 +7,7 @@
 
 #include "capi/handle.h"
 #include "capi/options.h"
+#include "capi/trace.h"
 
 namespace kiln::capi {
 namespace {
@@ -24,6 +25,10 @@ Status CheckOptions(const kiln_execute_options& options, const RunSubject& subje
   }
   if (options.threads < 0) {
     return InvalidArgument("kiln_execute_options.threads is ", options.threads);
+  }
+  if (options.trace && &options.trace->client() != &subject.client) {
+    return InvalidArgument("kiln_execute_options.trace is of another context than '", subject.name,
+                           "'");
   }
   return CheckSwitch("kiln_execute_options.donate_aliased", options.donate_aliased);
 }
@@ -70,6 +75,7 @@ Result<client::ExecuteOptions> ReadExecuteOptions(const kiln_execute_options* op
   client::ExecuteOptions execute{
       .threads = read.threads, .cancel = read.cancel, .stream = read.stream};
   KILN_ASSIGN_OR_RETURN(execute.donated, DonationsOf(read, subject));
+  if (read.trace) execute.trace = read.trace->sink();
   if (read.timeout_ns > 0) {
     const auto limit = std::make_shared<client::TimeLimit>(
         subject.client.time_limits(), read.cancel,

@@ -4,6 +4,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <tuple>
 #include <vector>
 
 #include "base/strings.h"
@@ -34,6 +36,26 @@ using kiln::client::Device;
 using kiln::session::Plan;
 using kiln::session::Session;
 
+namespace {
+
+// The values of a run, by the user's ids.
+struct Endpoints {
+  std::span<const kiln_value> feeds, fetches, targets;
+};
+
+Result<Endpoints> ReadEndpoints(std::string_view function, const kiln_value* feeds,
+                                size_t feed_count, const kiln_value* fetches, size_t fetch_count,
+                                const kiln_value* targets, size_t target_count) {
+  for (const auto& [name, list, count] : {std::tuple("feeds", feeds, feed_count),
+                                          {"fetches", fetches, fetch_count},
+                                          {"targets", targets, target_count}}) {
+    if (!list && count > 0) return InvalidArgument(function, ": ", name, " is NULL");
+  }
+  return Endpoints{{feeds, feed_count}, {fetches, fetch_count}, {targets, target_count}};
+}
+
+}  // namespace
+
 struct kiln_session : kiln::Counted<kiln_session> {
  public:
   kiln_session(const kiln_graph& graph, std::unique_ptr<kiln::session::Session> session)
@@ -50,31 +72,33 @@ struct kiln_session : kiln::Counted<kiln_session> {
   kiln::session::Session& session() const { return *session_; }
   const std::vector<std::string>& variables() const { return variable_names_; }
 
-  // The prepared run from `feeds` to `fetches`, made by its first call.
-  Result<std::shared_ptr<const Plan>> Prepare(const kiln_value* feeds, size_t feed_count,
-                                              const kiln_value* fetches, size_t fetch_count) {
-    std::pair key(std::vector(feeds, feeds + feed_count),
-                  std::vector(fetches, fetches + fetch_count));
+  // The prepared run, made by the first call with these values.
+  Result<std::shared_ptr<const Plan>> Prepare(const Endpoints& ends) {
+    std::tuple key(Ids(ends.feeds.begin(), ends.feeds.end()),
+                   Ids(ends.fetches.begin(), ends.fetches.end()),
+                   Ids(ends.targets.begin(), ends.targets.end()));
     std::lock_guard lock(mutex_);
     if (auto it = prepared_.find(key); it != prepared_.end()) return it->second;
-    KILN_ASSIGN_OR_RETURN(std::vector<std::string> feed_names, NamesOf("feed", key.first));
-    KILN_ASSIGN_OR_RETURN(std::vector<std::string> fetch_names, NamesOf("fetch", key.second));
+    KILN_ASSIGN_OR_RETURN(std::vector<std::string> feeds, NamesOf("feed", ends.feeds));
+    KILN_ASSIGN_OR_RETURN(std::vector<std::string> fetches, NamesOf("fetch", ends.fetches));
+    KILN_ASSIGN_OR_RETURN(std::vector<std::string> targets, NamesOf("target", ends.targets));
     // Runs, which are frequent, stay on the caller's stack.
     Result<std::shared_ptr<const Plan>> plan = std::shared_ptr<const Plan>();
     KILN_RETURN_IF_ERROR(
-        kiln::OnOwnStack([&] { plan = session_->Prepare(feed_names, fetch_names); }));
+        kiln::OnOwnStack([&] { plan = session_->Prepare(feeds, fetches, targets); }));
     if (plan.ok()) prepared_.emplace(std::move(key), *plan);
     return plan;
   }
 
   // A text about a run, made by a function of the session.
   using Description = Result<std::string> (kiln::session::Session::*)(
-      std::span<const std::string> feeds, std::span<const std::string> fetches) const;
-  Result<std::string> Describe(Description describe, const kiln_value* feeds, size_t feed_count,
-                               const kiln_value* fetches, size_t fetch_count) const {
-    KILN_ASSIGN_OR_RETURN(auto feed_names, NamesOf("feed", {feeds, feeds + feed_count}));
-    KILN_ASSIGN_OR_RETURN(auto fetch_names, NamesOf("fetch", {fetches, fetches + fetch_count}));
-    return ((*session_).*describe)(feed_names, fetch_names);
+      std::span<const std::string> feeds, std::span<const std::string> fetches,
+      std::span<const std::string> targets) const;
+  Result<std::string> Describe(Description describe, const Endpoints& ends) const {
+    KILN_ASSIGN_OR_RETURN(auto feeds, NamesOf("feed", ends.feeds));
+    KILN_ASSIGN_OR_RETURN(auto fetches, NamesOf("fetch", ends.fetches));
+    KILN_ASSIGN_OR_RETURN(auto targets, NamesOf("target", ends.targets));
+    return ((*session_).*describe)(feeds, fetches, targets);
   }
 
  private:
@@ -85,7 +109,7 @@ struct kiln_session : kiln::Counted<kiln_session> {
   }
 
   Result<std::vector<std::string>> NamesOf(std::string_view what,
-                                           const std::vector<kiln_value>& values) const {
+                                           std::span<const kiln_value> values) const {
     std::vector<std::string> names;
     for (size_t i = 0; i < values.size(); ++i) {
       // Ids of a graph are consecutive; see kiln_graph::IdOf.
@@ -107,27 +131,21 @@ struct kiln_session : kiln::Counted<kiln_session> {
   const kiln_value first_value_;
   std::vector<std::string> value_names_;
   std::mutex mutex_;
-  std::map<std::pair<std::vector<kiln_value>, std::vector<kiln_value>>, std::shared_ptr<const Plan>>
-      prepared_;
+  using Ids = std::vector<kiln_value>;
+  std::map<std::tuple<Ids, Ids, Ids>, std::shared_ptr<const Plan>> prepared_;
 };
 
 namespace {
 
-Status CheckLists(std::string_view function, const kiln_value* feeds, size_t feed_count,
-                  const kiln_value* fetches, size_t fetch_count) {
-  if (!feeds && feed_count > 0) return InvalidArgument(function, ": feeds is NULL");
-  if (!fetches && fetch_count > 0) return InvalidArgument(function, ": fetches is NULL");
-  return OkStatus();
-}
-
 kiln_error* Describe(std::string_view function, kiln_session::Description describe,
                      const kiln_session* session, const kiln_value* feeds, size_t feed_count,
-                     const kiln_value* fetches, size_t fetch_count, kiln_text** text) {
+                     const kiln_value* fetches, size_t fetch_count, const kiln_value* targets,
+                     size_t target_count, kiln_text** text) {
   return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull(function, {{"session", session}, {"text", text}}));
-    KILN_RETURN_IF_ERROR(CheckLists(function, feeds, feed_count, fetches, fetch_count));
-    KILN_ASSIGN_OR_RETURN(std::string made,
-                          session->Describe(describe, feeds, feed_count, fetches, fetch_count));
+    KILN_ASSIGN_OR_RETURN(Endpoints ends, ReadEndpoints(function, feeds, feed_count, fetches,
+                                                        fetch_count, targets, target_count));
+    KILN_ASSIGN_OR_RETURN(std::string made, session->Describe(describe, ends));
     *text = new kiln_text(std::move(made));
     return OkStatus();
   });
@@ -157,15 +175,17 @@ kiln_error* kiln_session_create(const kiln_graph* graph, const kiln_session_opti
 }
 
 kiln_error* kiln_session_explain(kiln_session* session, const kiln_value* feeds, size_t feed_count,
-                                 const kiln_value* fetches, size_t fetch_count, kiln_text** text) {
+                                 const kiln_value* fetches, size_t fetch_count,
+                                 const kiln_value* targets, size_t target_count, kiln_text** text) {
   return Describe("kiln_session_explain", &Session::Explain, session, feeds, feed_count, fetches,
-                  fetch_count, text);
+                  fetch_count, targets, target_count, text);
 }
 
 kiln_error* kiln_session_to_dot(kiln_session* session, const kiln_value* feeds, size_t feed_count,
-                                const kiln_value* fetches, size_t fetch_count, kiln_text** text) {
+                                const kiln_value* fetches, size_t fetch_count,
+                                const kiln_value* targets, size_t target_count, kiln_text** text) {
   return Describe("kiln_session_to_dot", &Session::ToDot, session, feeds, feed_count, fetches,
-                  fetch_count, text);
+                  fetch_count, targets, target_count, text);
 }
 
 void kiln_session_retain(kiln_session* session) { kiln::capi::RetainHandle(session); }
@@ -174,13 +194,14 @@ void kiln_session_release(kiln_session* session) { kiln::capi::ReleaseHandle(ses
 
 kiln_error* kiln_session_prepare(kiln_session* session, const kiln_value* feeds, size_t feed_count,
                                  const kiln_value* fetches, size_t fetch_count,
+                                 const kiln_value* targets, size_t target_count,
                                  kiln_program_info* info) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_session_prepare", {{"session", session}}));
-    KILN_RETURN_IF_ERROR(
-        CheckLists("kiln_session_prepare", feeds, feed_count, fetches, fetch_count));
-    KILN_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan,
-                          session->Prepare(feeds, feed_count, fetches, fetch_count));
+    KILN_ASSIGN_OR_RETURN(Endpoints ends,
+                          ReadEndpoints("kiln_session_prepare", feeds, feed_count, fetches,
+                                        fetch_count, targets, target_count));
+    KILN_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, session->Prepare(ends));
     if (!info) return OkStatus();
     kiln_program_info told = KILN_PROGRAM_INFO_INIT;
     told.kernels = plan->info().kernels;
@@ -193,12 +214,14 @@ kiln_error* kiln_session_prepare(kiln_session* session, const kiln_value* feeds,
 kiln_error* kiln_session_run(kiln_session* session, const kiln_execute_options* options,
                              const kiln_value* feeds, kiln_buffer* const* feed_buffers,
                              size_t feed_count, const kiln_value* fetches,
-                             kiln_buffer** fetch_buffers, size_t fetch_count) {
+                             kiln_buffer** fetch_buffers, size_t fetch_count,
+                             const kiln_value* targets, size_t target_count) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_session_run", {{"session", session}}));
-    KILN_RETURN_IF_ERROR(CheckLists("kiln_session_run", feeds, feed_count, fetches, fetch_count));
-    KILN_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan,
-                          session->Prepare(feeds, feed_count, fetches, fetch_count));
+    KILN_ASSIGN_OR_RETURN(Endpoints ends,
+                          ReadEndpoints("kiln_session_run", feeds, feed_count, fetches, fetch_count,
+                                        targets, target_count));
+    KILN_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, session->Prepare(ends));
     KILN_RETURN_IF_ERROR(
         kiln::capi::RunPlan(*plan, options, feed_buffers, feed_count, fetch_buffers, fetch_count));
     session->client().RunDeferred();

@@ -81,6 +81,7 @@ Result<session::SessionOptions> ReadSessionOptions(const kiln_session_options& o
   if (options.reserved != 0) return InvalidArgument("kiln_session_options.reserved is not 0");
   session::SessionOptions read{
       .device = device, .soft_placement = options.soft_placement != 0, .policy = PolicyOf(flags)};
+  read.dump_folder = flags.dump_graph_prefix;
   read.policy.is_lazy = options.lazy != 0;
   read.policy.is_asynchronous = options.asynchronous_compilation != 0 || flags.async_compilation;
   ClusterOptions& to = read.clustering;

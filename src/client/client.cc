@@ -163,7 +163,9 @@ Status Client::StartTrace(std::shared_ptr<TraceSink> trace) {
   std::lock_guard lock(trace_mutex_);
   if (trace_) return FailedPrecondition("another trace of the context is recording");
   trace_ = std::move(trace);
-  for (const auto& device : devices_) device->runtime().SetTrace(trace_);
+  for (const auto& device : devices_) {
+    device->runtime().SetTrace({trace_, &trace_->ForDevice(device->name())});
+  }
   is_tracing_.store(true, std::memory_order_release);
   return OkStatus();
 }

@@ -113,7 +113,8 @@ class Execution::Running {
   explicit Running(const Execution& run)
       : run_(run),
         staging_(run.executable_->device().client().allocator()),
-        trace_(run.executable_->device().client().trace()) {}
+        trace_(run.options_.trace ? run.options_.trace
+                                  : run.executable_->device().client().trace()) {}
 
   // Memory in use is not freed.
   ~Running() {
@@ -142,7 +143,7 @@ class Execution::Running {
     }
     start_ = trace_ ? TraceSink::Now() : 0;
     runtime::RunOptions options{.threads = run_.options_.threads,
-                                .trace = trace_.get(),
+                                .trace = sink(),
                                 .cancel = run_.options_.cancel,
                                 .stream = run_.options_.stream};
     KILN_ASSIGN_OR_RETURN(completion_,
@@ -155,18 +156,23 @@ class Execution::Running {
   Status Finish() {
     if (completion_) KILN_RETURN_IF_ERROR(std::exchange(completion_, nullptr)->Wait());
     if (trace_) {
-      trace_->Add({run_.executable_->name(),
+      sink()->Add({run_.executable_->name(),
                    "execute",
                    start_,
                    TraceSink::Now() - start_,
                    TraceSink::LaneOfThisThread(),
-                   {{"device", run_.executable_->device().name()}}});
+                   {}});
     }
     staging_.CopyResults();
     return OkStatus();
   }
 
  private:
+  // Of the device; null without a trace.
+  TraceSink* sink() const {
+    return trace_ ? &trace_->ForDevice(run_.executable_->device().name()) : nullptr;
+  }
+
   const Execution& run_;
   Staging staging_;
   std::shared_ptr<TraceSink> trace_;

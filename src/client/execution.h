@@ -9,6 +9,7 @@
 
 #include "base/ref.h"
 #include "base/status.h"
+#include "base/trace.h"
 #include "client/buffer.h"
 #include "client/event.h"
 #include "client/executable.h"
@@ -22,6 +23,7 @@ struct ExecuteOptions {
   std::shared_ptr<const TimeLimit> limit;  // whose flag is `cancel`; null: none
   void* stream = nullptr;                  // of the caller's, which the run is put on
   std::vector<bool> donated;               // by argument; empty where none is
+  std::shared_ptr<TraceSink> trace;        // the run's own; null: the client's, if one is recording
 };
 
 class Execution {

@@ -1,17 +1,44 @@
 #include "client/transfer.h"
 
 #include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/exception.h"
+#include "base/strings.h"
 #include "client/dependencies.h"
 
 namespace kiln::client {
 namespace {
 
+constexpr std::string_view kHost = "host";
+
+// The time of a copy, from here to the end of the scope.
+class TransferSpan {
+ public:
+  // A trace of the caller's, or null.
+  TransferSpan(const Client& client, TraceSink* trace, std::string_view from, std::string_view to,
+               int64_t bytes)
+      : clients_(trace ? nullptr : client.trace()), trace_(trace ? trace : clients_.get()) {
+    if (!trace_) return;
+    span_.emplace(&trace_->ForDevice(std::string(from == kHost ? to : from)), Cat(from, " to ", to),
+                  "transfer");
+    span_->AddArg("bytes", bytes);
+  }
+
+ private:
+  const std::shared_ptr<TraceSink> clients_;
+  TraceSink* const trace_;
+  std::optional<TraceSpan> span_;
+};
+
 // Through the host if neither device's memory is the host's. The value is ready.
-Status CopyElements(const Buffer& from, Buffer& to) {
+Status CopyElements(const Buffer& from, Buffer& to, TraceSink* trace) {
+  const TransferSpan span(from.client(), trace, from.device().name(), to.device().name(),
+                          from.bytes());
   runtime::Device& source = from.device().runtime();
   runtime::Device& target = to.device().runtime();
   if (source.has_host_memory()) return target.CopyFromHost(to.data(), from.data(), from.bytes());
@@ -111,28 +138,31 @@ Status CheckTarget(const Buffer& buffer, const Device& device, const Shape& shap
 }  // namespace
 
 Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void* data,
-                                 Buffer* given) {
+                                 Buffer* given, TraceSink* trace) {
   if (!given) {
     KILN_ASSIGN_OR_RETURN(Ref<Buffer> buffer, Buffer::Allocate(device, shape));
+    const TransferSpan span(device.client(), trace, kHost, device.name(), buffer->bytes());
     KILN_RETURN_IF_ERROR(device.runtime().CopyFromHost(buffer->data(), data, buffer->bytes()));
     return buffer;
   }
   KILN_RETURN_IF_ERROR(CheckTarget(*given, device, shape));
   given->WaitForUses();
+  const TransferSpan span(device.client(), trace, kHost, device.name(), given->bytes());
   KILN_RETURN_IF_ERROR(device.runtime().CopyFromHost(given->data(), data, given->bytes()));
   given->SetWritten();
   return Ref<Buffer>::Share(given);
 }
 
-Status CopyToHost(Buffer& buffer, void* data) {
+Status CopyToHost(Buffer& buffer, void* data, TraceSink* trace) {
   KILN_RETURN_IF_ERROR(buffer.WaitForValue());
+  const TransferSpan span(buffer.client(), trace, buffer.device().name(), kHost, buffer.bytes());
   return buffer.device().runtime().CopyToHost(data, buffer.data(), buffer.bytes());
 }
 
 Result<Ref<Buffer>> CopyToDevice(Buffer& buffer, Device& device) {
   KILN_RETURN_IF_ERROR(buffer.WaitForValue());
   KILN_ASSIGN_OR_RETURN(Ref<Buffer> copy, Buffer::Allocate(device, buffer.shape()));
-  KILN_RETURN_IF_ERROR(CopyElements(buffer, *copy));
+  KILN_RETURN_IF_ERROR(CopyElements(buffer, *copy, nullptr));
   return copy;
 }
 
@@ -141,6 +171,7 @@ Result<Transfer> StartCopyFromHost(Device& device, const Shape& shape, const voi
   Buffer& to = *buffer;
   Ref<Event> event =
       Start(device, std::make_unique<QueuedTransfer>(device, Ref<Buffer>(), buffer, [&to, data] {
+              const TransferSpan span(to.client(), nullptr, kHost, to.device().name(), to.bytes());
               return to.device().runtime().CopyFromHost(to.data(), data, to.bytes());
             }));
   return Transfer{std::move(buffer), std::move(event)};
@@ -151,12 +182,15 @@ Result<Ref<Event>> StartCopyToHost(Buffer& buffer, void* data) {
   Device& device = buffer.device();
   return Start(device, std::make_unique<QueuedTransfer>(
                            device, Ref<Buffer>::Share(&buffer), Ref<Buffer>(), [&buffer, data] {
+                             const TransferSpan span(buffer.client(), nullptr,
+                                                     buffer.device().name(), kHost, buffer.bytes());
                              return buffer.device().runtime().CopyToHost(data, buffer.data(),
                                                                          buffer.bytes());
                            }));
 }
 
-Result<Transfer> StartCopyToDevice(Buffer& buffer, Device& device) {
+Result<Transfer> StartCopyToDevice(Buffer& buffer, Device& device,
+                                   std::shared_ptr<TraceSink> trace) {
   KILN_RETURN_IF_ERROR(buffer.CheckNotDonated());
   KILN_ASSIGN_OR_RETURN(Ref<Buffer> copy, Buffer::Allocate(device, buffer.shape()));
   Buffer& to = *copy;
@@ -166,7 +200,9 @@ Result<Transfer> StartCopyToDevice(Buffer& buffer, Device& device) {
   Ref<Event> event =
       Start(from,
             std::make_unique<QueuedTransfer>(from, Ref<Buffer>::Share(&buffer), copy,
-                                             [&buffer, &to] { return CopyElements(buffer, to); }),
+                                             [&buffer, &to, trace = std::move(trace)] {
+                                               return CopyElements(buffer, to, trace.get());
+                                             }),
             here);
   return Transfer{std::move(copy), std::move(event)};
 }

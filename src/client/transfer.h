@@ -1,8 +1,12 @@
-// Copies of arrays: from the host, to it, and between devices, now or in a device's queue.
+// Copies of arrays: from the host, to it, and between devices, now or in a device's queue. Each is
+// an event of the category "transfer" in the client's trace, or in the one given.
 #pragma once
+
+#include <memory>
 
 #include "base/ref.h"
 #include "base/status.h"
+#include "base/trace.h"
 #include "client/buffer.h"
 #include "client/event.h"
 #include "tensor/shape.h"
@@ -14,8 +18,8 @@ namespace kiln::client {
 // `given`, if not null, receives the copy: INVALID_ARGUMENT unless it is on the device, of the
 // shape, and may be written.
 Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void* data,
-                                 Buffer* given = nullptr);
-Status CopyToHost(Buffer& buffer, void* data);
+                                 Buffer* given = nullptr, TraceSink* trace = nullptr);
+Status CopyToHost(Buffer& buffer, void* data, TraceSink* trace = nullptr);
 Result<Ref<Buffer>> CopyToDevice(Buffer& buffer, Device& device);
 
 // An asynchronous copy, and its event. Until its end other work can wait for the buffer, and the
@@ -29,6 +33,7 @@ struct Transfer {
 Result<Transfer> StartCopyFromHost(Device& device, const Shape& shape, const void* data);
 // In the queue of the buffer's device.
 Result<Ref<Event>> StartCopyToHost(Buffer& buffer, void* data);
-Result<Transfer> StartCopyToDevice(Buffer& buffer, Device& device);
+Result<Transfer> StartCopyToDevice(Buffer& buffer, Device& device,
+                                   std::shared_ptr<TraceSink> trace = nullptr);
 
 }  // namespace kiln::client

@@ -38,16 +38,19 @@ const std::string& DeviceOf(const Placement& placement, const Instruction& i) {
 
 class DotWriter {
  public:
-  DotWriter(const ir::Module& module, const Placement& placement, const Clustering& clustering)
+  DotWriter(const ir::Module& module, const Placement* placement, const Clustering* clustering)
       : module_(module), placement_(placement), clustering_(clustering) {}
 
   std::string Write() {
     out_ =
         Cat("digraph \"", Escape(module_.name()), "\" {\n",
             "  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=10];\n");
-    for (size_t c = 0; c < clustering_.clusters().size(); ++c) Box(c);
+    if (clustering_) {
+      for (size_t c = 0; c < clustering_->clusters().size(); ++c) Box(c);
+    }
     for (const Instruction* i : module_.entry()->instructions()) {
-      if (!i->IsRoot() && clustering_.ClusterOf(i) < 0) Node(*i, "  ");
+      const bool is_boxed = clustering_ && clustering_->ClusterOf(i) >= 0;
+      if (!i->IsRoot() && !is_boxed) Node(*i, "  ");
     }
     for (const Instruction* i : module_.entry()->instructions()) {
       for (const Instruction* operand : i->operands()) Edge(*operand, *i, "");
@@ -60,9 +63,9 @@ class DotWriter {
 
  private:
   void Box(size_t number) {
-    const Cluster& cluster = clustering_.clusters()[number];
+    const Cluster& cluster = clustering_->clusters()[number];
     out_ += Cat("  subgraph cluster_", number, " {\n    label=\"", Escape(cluster.name), " on ",
-                placement_.devices[static_cast<size_t>(cluster.device)].name,
+                placement_->devices[static_cast<size_t>(cluster.device)].name,
                 "\"; style=rounded; color=\"#666666\";\n");
     for (const Instruction* i : cluster.instructions) Node(*i, "    ");
     out_ += "  }\n";
@@ -71,10 +74,16 @@ class DotWriter {
   void Node(const Instruction& i, std::string_view indent) {
     if (drawn_.size() >= kMaxNodes) return;
     drawn_.insert(&i);
-    const auto device = static_cast<size_t>(placement_.device_of.at(&i));
+    std::string_view colour = "white";
+    const std::string* mark = i.FindFrontendAttribute(ir::kDeviceAttribute);
+    std::string device = mark ? *mark : "";
+    if (placement_) {
+      colour = kColours[static_cast<size_t>(placement_->device_of.at(&i)) % kColours.size()];
+      device = DeviceOf(*placement_, i);
+    }
     out_ += Cat(indent, "n", i.id(), " [label=\"", Escape(i.name()), "\\n", OpcodeName(i.opcode()),
-                "\\n", i.shape(), "\\n", DeviceOf(placement_, i), "\", fillcolor=\"",
-                kColours[device % kColours.size()], "\"];\n");
+                "\\n", i.shape(), device.empty() ? "" : "\\n", Escape(device), "\", fillcolor=\"",
+                colour, "\"];\n");
   }
 
   void Edge(const Instruction& from, const Instruction& to, std::string_view style) {
@@ -83,8 +92,8 @@ class DotWriter {
   }
 
   const ir::Module& module_;
-  const Placement& placement_;
-  const Clustering& clustering_;
+  const Placement* const placement_;
+  const Clustering* const clustering_;
   std::unordered_set<const Instruction*> drawn_;
   std::string out_;
 };
@@ -109,8 +118,8 @@ std::string PlacedText(const ir::Module& module, const Placement& placement,
   return ir::ToHloText(*copy);
 }
 
-std::string PlacedDot(const ir::Module& module, const Placement& placement,
-                      const Clustering& clustering) {
+std::string PlacedDot(const ir::Module& module, const Placement* placement,
+                      const Clustering* clustering) {
   return DotWriter(module, placement, clustering).Write();
 }
 

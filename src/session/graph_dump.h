@@ -13,8 +13,9 @@ namespace kiln::session {
 std::string PlacedText(const ir::Module& module, const Placement& placement,
                        const Clustering* clustering);
 
-// The entry in Graphviz's language: a colour for each device, and a box for each cluster.
-std::string PlacedDot(const ir::Module& module, const Placement& placement,
-                      const Clustering& clustering);
+// The entry in Graphviz's language: a colour for each device, and a box for each cluster. Both may
+// be null; without a placement ops have the devices of their marks, and no colours.
+std::string PlacedDot(const ir::Module& module, const Placement* placement,
+                      const Clustering* clustering);
 
 }  // namespace kiln::session

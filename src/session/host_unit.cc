@@ -9,14 +9,14 @@
 
 namespace kiln::session {
 
-Result<Literal> ReadOnHost(client::Buffer& buffer) {
+Result<Literal> ReadOnHost(client::Buffer& buffer, TraceSink* trace) {
   const Shape& shape = buffer.shape();
   if (!shape.is_row_major()) {
     return Unimplemented("an op on the host reads ", shape.ToString(true),
                          ", which is not row-major");
   }
   Literal literal(shape);
-  KILN_RETURN_IF_ERROR(client::CopyToHost(buffer, literal.data()));
+  KILN_RETURN_IF_ERROR(client::CopyToHost(buffer, literal.data(), trace));
   // The user's bytes, which need not be values of the type.
   interp::Normalise(shape.type(), literal.data(), shape.num_elements());
   return literal;

@@ -6,6 +6,7 @@
 
 #include "base/interrupt.h"
 #include "base/status.h"
+#include "base/trace.h"
 #include "client/buffer.h"
 #include "client/client.h"
 #include "client/transfer.h"
@@ -14,8 +15,9 @@
 
 namespace kiln::session {
 
-// The value of a buffer, once it is ready. UNIMPLEMENTED for layouts that are not row-major.
-Result<Literal> ReadOnHost(client::Buffer& buffer);
+// The value of a buffer, once it is ready. UNIMPLEMENTED for layouts that are not row-major. The
+// trace may be null.
+Result<Literal> ReadOnHost(client::Buffer& buffer, TraceSink* trace);
 
 // Evaluates a unit's module, specialised for its arguments, on the calling thread: the elements of
 // its result. Callbacks are the client's custom calls of the same name, and prints go to the log.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
 #include "base/overloaded.h"
 #include "base/strings.h"
 #include "base/trace.h"
@@ -62,7 +63,7 @@ class Replay {
   }
   Status Walk(const program::While& loop) {
     while (true) {
-      if (options_.cancel && *options_.cancel != 0) return Cancelled("the run was cancelled");
+      KILN_RETURN_IF_ERROR(Interrupt(options_.cancel).Check());
       KILN_RETURN_IF_ERROR(Walk(loop.condition));
       std::byte goes_on{0};
       KILN_RETURN_IF_ERROR(prepared_.device.CopyToHost(&goes_on, At(loop.predicate), 1));

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/strings.h"
+#include "base/trace.h"
 #include "client/event.h"
 #include "client/transfer.h"
 #include "ir/specialise.h"
@@ -24,11 +26,12 @@ class Places {
   const Ref<Buffer>& home() const { return buffers_.front(); }
 
   // The value on a device, copied there by the first request.
-  Result<Buffer*> On(Device& device, std::vector<Ref<Event>>& events) {
+  Result<Buffer*> On(Device& device, const std::shared_ptr<TraceSink>& trace,
+                     std::vector<Ref<Event>>& events) {
     for (const Ref<Buffer>& buffer : buffers_) {
       if (&buffer->device() == &device) return buffer.get();
     }
-    KILN_ASSIGN_OR_RETURN(client::Transfer copy, client::StartCopyToDevice(*home(), device));
+    KILN_ASSIGN_OR_RETURN(client::Transfer copy, client::StartCopyToDevice(*home(), device, trace));
     events.push_back(std::move(copy.event));
     buffers_.push_back(std::move(copy.buffer));
     return buffers_.back().get();
@@ -37,6 +40,16 @@ class Places {
  private:
   std::vector<Ref<Buffer>> buffers_;
 };
+
+// Their names, separated by commas.
+std::string OpsOnHost(const ir::Module& module) {
+  std::vector<std::string> names;
+  for (const ir::Instruction* i : module.entry()->instructions()) {
+    if (i->opcode() == Opcode::kParameter || i->IsRoot()) continue;
+    names.push_back(i->op_name().empty() ? i->name() : i->op_name());
+  }
+  return Join(names, ", ");
+}
 
 class PlanRun {
  public:
@@ -53,16 +66,19 @@ class PlanRun {
   Status Start(const Unit& unit, UnitProgram& program, const IdVector<ValueId, Buffer*>& given) {
     std::vector<Buffer*> arguments, results;
     for (ValueId value : unit.inputs) {
-      KILN_ASSIGN_OR_RETURN(Buffer * buffer, places_[value].On(program.device(), events_));
+      KILN_ASSIGN_OR_RETURN(Buffer * buffer,
+                            places_[value].On(program.device(), options_.trace, events_));
       arguments.push_back(buffer);
     }
     KILN_ASSIGN_OR_RETURN(Ref<const client::Executable> executable,
                           program.For(arguments, symbols_));
     for (ValueId value : unit.outputs) results.push_back(given[value]);
-    KILN_ASSIGN_OR_RETURN(client::Execution execution,
-                          client::Execution::Bind(
-                              executable, {.threads = options_.threads, .cancel = options_.cancel},
-                              arguments, results));
+    KILN_ASSIGN_OR_RETURN(
+        client::Execution execution,
+        client::Execution::Bind(
+            executable,
+            {.threads = options_.threads, .cancel = options_.cancel, .trace = options_.trace},
+            arguments, results));
     for (size_t i = 0; i < unit.outputs.size(); ++i) {
       places_[unit.outputs[i]].Add(execution.results()[i]);
     }
@@ -78,21 +94,26 @@ class PlanRun {
                    const IdVector<ValueId, Buffer*>& given) {
     std::vector<Literal> arguments;
     std::vector<Shape> shapes;
+    Device& device = program.device();
+    const std::shared_ptr<TraceSink> trace =
+        options_.trace ? options_.trace : device.client().trace();
     for (ValueId value : unit.inputs) {
-      KILN_ASSIGN_OR_RETURN(Literal argument, ReadOnHost(*places_[value].home()));
+      KILN_ASSIGN_OR_RETURN(Literal argument, ReadOnHost(*places_[value].home(), trace.get()));
       shapes.push_back(argument.shape());
       arguments.push_back(std::move(argument));
     }
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, program.ModuleFor(shapes, symbols_));
-    Device& device = program.device();
+    TraceSpan span(trace ? &trace->ForDevice(device.name()) : nullptr,
+                   trace ? OpsOnHost(*module) : std::string(), "host");
     KILN_ASSIGN_OR_RETURN(
         std::vector<Literal> results,
         EvaluateOnHost(*module, arguments, device.client(), Interrupt(options_.cancel)));
+    span.End();
     for (size_t i = 0; i < results.size(); ++i) {
       const ValueId value = unit.outputs[i];
-      KILN_ASSIGN_OR_RETURN(
-          Ref<Buffer> buffer,
-          client::CopyFromHost(device, results[i].shape(), results[i].data(), given[value]));
+      KILN_ASSIGN_OR_RETURN(Ref<Buffer> buffer,
+                            client::CopyFromHost(device, results[i].shape(), results[i].data(),
+                                                 given[value], trace.get()));
       places_[value].Add(std::move(buffer));
     }
     for (ValueId value : unit.last_uses) places_[value].Clear();

@@ -63,12 +63,13 @@ Result<std::unique_ptr<Session>> Session::Create(const ir::Module& module, clien
 }
 
 Result<std::shared_ptr<const Plan>> Session::Prepare(std::span<const std::string> feeds,
-                                                     std::span<const std::string> fetches) {
+                                                     std::span<const std::string> fetches,
+                                                     std::span<const std::string> targets) {
   std::lock_guard lock(mutex_);
-  auto key = std::make_pair(std::vector(feeds.begin(), feeds.end()),
-                            std::vector(fetches.begin(), fetches.end()));
+  std::tuple key(Names(feeds.begin(), feeds.end()), Names(fetches.begin(), fetches.end()),
+                 Names(targets.begin(), targets.end()));
   if (auto it = plans_.find(key); it != plans_.end()) return it->second;
-  KILN_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Build(feeds, fetches));
+  KILN_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Build(feeds, fetches, targets));
   plans_.emplace(std::move(key), plan);
   return plan;
 }
@@ -96,8 +97,12 @@ struct Session::Part {
 };
 
 Result<std::unique_ptr<Session::Part>> Session::Cut(std::span<const std::string> feeds,
-                                                    std::span<const std::string> fetches) const {
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, Subgraph(*module_, feeds, fetches));
+                                                    std::span<const std::string> fetches,
+                                                    std::span<const std::string> targets) const {
+  const std::shared_ptr<TraceSink> trace = client_.trace();
+  TraceSpan placing(trace.get(), "cut and place", "stage");
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module,
+                        Subgraph(*module_, feeds, fetches, targets));
   KILN_ASSIGN_OR_RETURN(VariableUses variables, ReplaceVariables(*module));
   CopyResultsWithoutOp(*module);
   KILN_ASSIGN_OR_RETURN(Placement placement,
@@ -107,6 +112,8 @@ Result<std::unique_ptr<Session::Part>> Session::Cut(std::span<const std::string>
                                                     .log = [this](const std::string& line) {
                                                       client_.Log(client::LogLevel::kInfo, line);
                                                     }}));
+  placing.End();
+  const TraceSpan clustering(trace.get(), "find clusters", "stage");
   auto part = std::make_unique<Part>(std::move(module), std::move(variables), std::move(placement),
                                      options_);
   KILN_ASSIGN_OR_RETURN(part->clustering, FindClusters(part->input));
@@ -123,8 +130,11 @@ void Session::Dump(const Part& part) const {
                   PlacedText(*part.module, part.placement, nullptr));
     folder->Write(Cat(prefix, "after_clustering.txt"),
                   PlacedText(*part.module, part.placement, &part.clustering));
+    folder->Write(Cat(prefix, "before_placement.dot"), PlacedDot(*part.module, nullptr, nullptr));
+    folder->Write(Cat(prefix, "after_placement.dot"),
+                  PlacedDot(*part.module, &part.placement, nullptr));
     folder->Write(Cat(prefix, "after_clustering.dot"),
-                  PlacedDot(*part.module, part.placement, part.clustering));
+                  PlacedDot(*part.module, &part.placement, &part.clustering));
   }
   const Status status = folder.ok() ? folder->status() : folder.status();
   if (!status.ok()) {
@@ -134,14 +144,16 @@ void Session::Dump(const Part& part) const {
 }
 
 Result<std::string> Session::ToDot(std::span<const std::string> feeds,
-                                   std::span<const std::string> fetches) const {
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Part> part, Cut(feeds, fetches));
-  return PlacedDot(*part->module, part->placement, part->clustering);
+                                   std::span<const std::string> fetches,
+                                   std::span<const std::string> targets) const {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Part> part, Cut(feeds, fetches, targets));
+  return PlacedDot(*part->module, &part->placement, &part->clustering);
 }
 
 Result<std::string> Session::Explain(std::span<const std::string> feeds,
-                                     std::span<const std::string> fetches) const {
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Part> part, Cut(feeds, fetches));
+                                     std::span<const std::string> fetches,
+                                     std::span<const std::string> targets) const {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Part> part, Cut(feeds, fetches, targets));
   std::string text;
   for (const ir::Instruction* i : part->module->entry()->instructions()) {
     if (i->IsRoot()) continue;
@@ -152,9 +164,12 @@ Result<std::string> Session::Explain(std::span<const std::string> feeds,
 }
 
 Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> feeds,
-                                                   std::span<const std::string> fetches) {
+                                                   std::span<const std::string> fetches,
+                                                   std::span<const std::string> targets) {
   const int64_t start = TraceSink::Now();
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Part> part, Cut(feeds, fetches));
+  const std::shared_ptr<TraceSink> trace = client_.trace();
+  const TraceSpan preparing(trace.get(), Cat("prepare ", module_->name()), "session");
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Part> part, Cut(feeds, fetches, targets));
   Dump(*part);
   const std::vector<Cluster>& clusters = part->clustering.clusters();
   for (const Cluster& cluster : clusters) {

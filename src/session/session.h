@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -51,38 +52,43 @@ class Session {
   client::Device& default_device() const { return *options_.device; }
 
   // Prepares the computation of some instructions of the entry from others, all arrays, by name:
-  // later runs of the same feeds and fetches find it compiled. Any array can be fed: its own inputs
-  // are then not needed. Fails if a fetch needs a parameter that is not fed. Any thread.
+  // later runs of the same feeds, fetches and targets find it compiled. Any array can be fed: its
+  // own inputs are then not needed. Targets, of any shape, are computed for their side effects.
+  // Fails if a fetch needs a parameter that is not fed. Any thread.
   Result<std::shared_ptr<const Plan>> Prepare(std::span<const std::string> feeds,
-                                              std::span<const std::string> fetches);
+                                              std::span<const std::string> fetches,
+                                              std::span<const std::string> targets = {});
   // A line for each op of such a run: its device, its cluster, or the reason why it is in none.
   // Compiles nothing. Any thread.
   Result<std::string> Explain(std::span<const std::string> feeds,
-                              std::span<const std::string> fetches) const;
+                              std::span<const std::string> fetches,
+                              std::span<const std::string> targets = {}) const;
   // The ops of such a run in Graphviz's language, with devices and clusters. Any thread.
   Result<std::string> ToDot(std::span<const std::string> feeds,
-                            std::span<const std::string> fetches) const;
+                            std::span<const std::string> fetches,
+                            std::span<const std::string> targets = {}) const;
 
  private:
-  // The part of the graph for one set of feeds and fetches, placed and clustered.
+  // The part of the graph for one set of feeds, fetches and targets, placed and clustered.
   struct Part;
   Session(const ir::Module& module, client::Client& client, const SessionOptions& options,
           std::shared_ptr<Variables> variables);
   // Writes the dumps of a plan. A failure is a warning of the log.
   void Dump(const Part& part) const;
   Result<std::unique_ptr<Part>> Cut(std::span<const std::string> feeds,
-                                    std::span<const std::string> fetches) const;
+                                    std::span<const std::string> fetches,
+                                    std::span<const std::string> targets) const;
   Result<std::shared_ptr<const Plan>> Build(std::span<const std::string> feeds,
-                                            std::span<const std::string> fetches);
+                                            std::span<const std::string> fetches,
+                                            std::span<const std::string> targets);
   const std::unique_ptr<ir::Module> module_;
   client::Client& client_;
   const SessionOptions options_;
   const std::shared_ptr<UnitCompiler> compiler_;
   const std::shared_ptr<Variables> variables_;
   std::mutex mutex_;
-  std::map<std::pair<std::vector<std::string>, std::vector<std::string>>,
-           std::shared_ptr<const Plan>>
-      plans_;
+  using Names = std::vector<std::string>;
+  std::map<std::tuple<Names, Names, Names>, std::shared_ptr<const Plan>> plans_;
 };
 
 }  // namespace kiln::session

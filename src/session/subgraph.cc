@@ -34,6 +34,18 @@ Result<std::vector<Instruction*>> Find(const ByName& by_name, std::span<const st
   return found;
 }
 
+// Of any shape, any number of times.
+Result<std::vector<Instruction*>> FindTargets(const ByName& by_name,
+                                              std::span<const std::string> names) {
+  std::vector<Instruction*> found;
+  for (const std::string& name : names) {
+    auto it = by_name.find(name);
+    if (it == by_name.end()) return NotFound("there is no value '", name, "' to be a target");
+    found.push_back(it->second);
+  }
+  return found;
+}
+
 // The instructions needed by `roots`, including themselves, up to the fed ones. Control
 // predecessors are needed like operands.
 std::unordered_set<const Instruction*> Needed(const std::vector<Instruction*>& roots,
@@ -57,12 +69,15 @@ std::unordered_set<const Instruction*> Needed(const std::vector<Instruction*>& r
 
 Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
                                              std::span<const std::string> feeds,
-                                             std::span<const std::string> fetches) {
+                                             std::span<const std::string> fetches,
+                                             std::span<const std::string> targets) {
   ByName by_name;
   for (Instruction* i : module.entry()->instructions()) by_name[i->name()] = i;
   KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> fed, Find(by_name, feeds, "fed"));
   KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> fetched, Find(by_name, fetches, "fetched"));
-  auto needed = Needed(fetched, fed);
+  KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> roots, FindTargets(by_name, targets));
+  roots.insert(roots.end(), fetched.begin(), fetched.end());
+  const auto needed = Needed(roots, fed);
 
   const std::unordered_set<const Instruction*> is_fed(fed.begin(), fed.end());
   std::vector<Instruction*> computed;

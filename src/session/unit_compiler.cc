@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/strings.h"
 #include "base/trace.h"
 #include "client/compile.h"
 #include "compiler/backend.h"
@@ -41,6 +42,8 @@ bool UnitCompiler::RunsOpByOp(const client::Device& device) {
 Result<MadeProgram> UnitCompiler::Compile(client::Device& device,
                                           std::unique_ptr<ir::Module> module,
                                           const Interrupt& interrupt) {
+  const std::shared_ptr<TraceSink> trace = client_.trace();
+  const TraceSpan span(trace.get(), Cat("compile ", module->name()), "compile");
   client::CompileOptions options{.start_ns = TraceSink::Now()};
   options.compiler.interrupt = interrupt;
   KILN_ASSIGN_OR_RETURN(Ref<client::CompiledExecutable> compiled,
@@ -53,6 +56,8 @@ Result<MadeProgram> UnitCompiler::Compile(client::Device& device,
 
 Result<MadeProgram> UnitCompiler::Prepare(client::Device& device,
                                           std::unique_ptr<ir::Module> module) {
+  const std::shared_ptr<TraceSink> trace = client_.trace();
+  const TraceSpan span(trace.get(), Cat("prepare the ops of ", module->name()), "session");
   OpByOpCompiler* compiler = nullptr;
   {
     std::lock_guard lock(mutex_);

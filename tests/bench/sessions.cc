@@ -57,7 +57,7 @@ struct Program {
     Must(kiln_session_create(graph, &options, &session));
     const double median =
         Measure([&] {
-          Must(kiln_session_run(session, nullptr, &x, &argument, 1, &y, &result, 1));
+          Must(kiln_session_run(session, nullptr, &x, &argument, 1, &y, &result, 1, nullptr, 0));
         }).median;
     kiln_session_release(session);
     return median;
@@ -112,14 +112,15 @@ KILN_BENCH(session_planning) {
     kiln_session* session = nullptr;
     Must(kiln_session_create(program.graph, &options, &session));
     const kiln_value y = values.back();
-    const double seconds = Measure(
-                               [&] {
-                                 kiln_text* text = nullptr;
-                                 Must(kiln_session_explain(session, &program.x, 1, &y, 1, &text));
-                                 kiln_text_release(text);
-                               },
-                               {.samples = 3})
-                               .median;
+    const double seconds =
+        Measure(
+            [&] {
+              kiln_text* text = nullptr;
+              Must(kiln_session_explain(session, &program.x, 1, &y, 1, nullptr, 0, &text));
+              kiln_text_release(text);
+            },
+            {.samples = 3})
+            .median;
     kiln_session_release(session);
     report.Add("session.planning." + std::to_string(ops), seconds * 1e3, "ms", AtMost(2000));
     if (smaller > 0) {

@@ -13,7 +13,7 @@ static kiln_buffer* session_step(void* user_data, kiln_buffer* state) {
   options.donated = &zero;
   options.donated_count = 1;
   kiln_buffer* next = NULL;
-  OK(kiln_session_run(s->session, &options, &s->x, &state, 1, &s->next, &next, 1));
+  OK(kiln_session_run(s->session, &options, &s->x, &state, 1, &s->next, &next, 1, NULL, 0));
   kiln_buffer_release(state);
   return next;
 }

@@ -51,7 +51,7 @@ static void* work(void* argument) {
     OK(kiln_buffer_copy_to_host(result, values, sizeof values));
     if (memcmp(values, expected[t], sizeof values) != 0) ++wrong;
     if (run % 10 == 0) {
-      OK(kiln_session_run(session, NULL, feeds, args, 2, &result_value, &fetched, 1));
+      OK(kiln_session_run(session, NULL, feeds, args, 2, &result_value, &fetched, 1, NULL, 0));
       OK(kiln_buffer_copy_to_host(fetched, values, sizeof values));
       for (int i = 0; i < kRows; ++i) {
         float difference = values[i] - expected[t][i];

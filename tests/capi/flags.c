@@ -312,6 +312,39 @@ static void other_flags(void) {
   free(log);
 }
 
+/* The graphs of sessions, as text and for Graphviz. */
+static void graphs_of_sessions(void) {
+  kiln_context* context = context_with("TF_DUMP_GRAPH_PREFIX", folder, NULL);
+  kiln_graph* g = make_graph(context, "placed");
+  kiln_value x = f32_parameter(g, "x", 3), y = kiln_op_exponential(g, x);
+  OK(kiln_graph_push_device(g, "xla_cpu", 7));
+  kiln_value z = kiln_op_negate(g, y);
+  OK(kiln_graph_pop_device(g));
+  OK(kiln_graph_status(g));
+  kiln_session* session = NULL;
+  OK(kiln_session_create(g, NULL, &session));
+  OK(kiln_session_prepare(session, &x, 1, &z, 1, NULL, 0, NULL));
+  const char* stages[] = {"before_placement", "after_placement", "after_clustering"};
+  char names[3][2][64];
+  for (int i = 0; i < 3; ++i) {
+    snprintf(names[i][0], sizeof names[i][0], "module_0001.placed.%s.txt", stages[i]);
+    snprintf(names[i][1], sizeof names[i][1], "module_0001.placed.%s.dot", stages[i]);
+    CHECK(file_has(folder, names[i][0], "exponential("));
+    CHECK(file_has(folder, names[i][1], "exponential\\nf32[3]"));
+    CHECK(file_has(folder, names[i][0], "_XlaCluster=\"cluster_0\"") == (i == 2));
+    CHECK(file_has(folder, names[i][1], "subgraph cluster_0") == (i == 2));
+    CHECK(file_has(folder, names[i][0], "kiln.device=\"xla_cpu\"") == (i == 0));
+    CHECK(file_has(folder, names[i][0], "kiln.device=\"XLA_CPU:0\"") == (i > 0));
+    CHECK(file_has(folder, names[i][1], "\\nXLA_CPU:0") == (i > 0));
+    CHECK(file_has(folder, names[i][1], "fillcolor=\"white\"") == (i == 0));
+  }
+  CHECK(count(folder, "placed.") == 6);
+  kiln_session_release(session);
+  kiln_graph_release(g);
+  kiln_context_release(context);
+  clear(folder);
+}
+
 /* Several contexts that dump modules of one name: each file is complete at any time. */
 static void* compile_often(void* argument) {
   kiln_context* context = argument;
@@ -355,6 +388,7 @@ int main(void) {
   mistakes();
   failing_dumps();
   other_flags();
+  graphs_of_sessions();
   concurrent_dumps();
   standard_output(); /* the last one, because it exchanges the stream */
   rmdir(folder);

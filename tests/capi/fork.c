@@ -86,7 +86,7 @@ static void expect_nothing_there(work* w) {
   FAILS(code, text, kiln_graph_status(w->graph));
   CHECK(kiln_op_tanh(w->graph, value) == 0);
   FAILS(code, text, kiln_session_create(w->graph, NULL, &session));
-  FAILS(code, text, kiln_session_run(w->session, NULL, NULL, NULL, 0, &value, &buffer, 1));
+  FAILS(code, text, kiln_session_run(w->session, NULL, NULL, NULL, 0, &value, &buffer, 1, NULL, 0));
   FAILS(code, text, kiln_buffer_create(w->cpu, KILN_F32, kDims, 2, &buffer));
   FAILS(code, text, kiln_buffer_copy_host(w->cpu, KILN_F32, kDims, 0, values, 4, &buffer));
   FAILS(code, text, kiln_buffer_copy_to_host(w->results[0], values, sizeof values));

@@ -199,7 +199,7 @@ static void test_sessions(void) {
                              f32_buffer(gpu, (const float[]){10, 20, 30}, 3)};
   kiln_buffer* results[2] = {NULL, NULL};
   for (int i = 0; i < 3; ++i) {
-    OK(kiln_session_run(session, NULL, feeds, buffers, 2, fetches, results, 2));
+    OK(kiln_session_run(session, NULL, feeds, buffers, 2, fetches, results, 2, NULL, 0));
     expect_f32(results[0], (const float[]){11, 22, 33}, 3);
     expect_f32(results[1], (const float[]){11, 44, 99}, 3);
   }

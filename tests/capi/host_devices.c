@@ -417,7 +417,7 @@ static void meetings(void) {
   for (int d = 0; d < kMost; ++d) {
     char lane[32], device[32];
     snprintf(lane, sizeof lane, "\"kiln CPU:%d queue %d\"", d, d);
-    snprintf(device, sizeof device, "\"device\": \"CPU:%d\"", d);
+    snprintf(device, sizeof device, "\"args\": {\"name\": \"CPU:%d\"}", d);
     CHECK(strstr(kiln_text_data(json, NULL), lane));
     CHECK(strstr(kiln_text_data(json, NULL), device));
   }

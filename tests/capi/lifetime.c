@@ -85,7 +85,7 @@ static kiln_code use(kiln_context* context) {
   if (!error) error = kiln_executable_execute(e, NULL, &arguments, 1, &results, 1, 1, &event);
   if (!error) error = kiln_event_wait(event, -1);
   if (!error) error = kiln_session_create(g, NULL, &session);
-  if (!error) error = kiln_session_run(session, NULL, &p, &x, 1, &value, &y, 1);
+  if (!error) error = kiln_session_run(session, NULL, &p, &x, 1, &value, &y, 1, NULL, 0);
   kiln_code code = kiln_error_code(error);
   kiln_error_release(error);
   kiln_session_release(session);

@@ -112,7 +112,7 @@ static void timelines(kiln_context* context) {
   kiln_session* session = NULL;
   OK(kiln_session_create(g, NULL, &session));
   kiln_value input = kiln_graph_parameter(g, 0), result = kiln_graph_result(g);
-  OK(kiln_session_run(session, NULL, &input, &x, 1, &result, &y, 1));
+  OK(kiln_session_run(session, NULL, &input, &x, 1, &result, &y, 1, NULL, 0));
   OK(kiln_trace_stop(trace));
   OK(kiln_trace_stop(trace));
   OK(kiln_executable_run(e, NULL, &x, 1, &y, 1)); /* no longer recorded */
@@ -121,7 +121,7 @@ static void timelines(kiln_context* context) {
   const char* json = kiln_text_data(text, NULL);
   kiln_program_info compiled = KILN_PROGRAM_INFO_INIT, by_op = KILN_PROGRAM_INFO_INIT;
   OK(kiln_executable_info(e, &compiled));
-  OK(kiln_session_prepare(session, &input, 1, &result, 1, &by_op));
+  OK(kiln_session_prepare(session, &input, 1, &result, 1, NULL, 0, &by_op));
   CHECK(occurrences(json, "\"cat\": \"kernel\"") == 3 * compiled.kernels + by_op.kernels);
   CHECK(occurrences(json, "\"cat\": \"execute\"") == 4);
   CHECK(occurrences(json, "\"cat\": \"compile\"") == 1);

@@ -336,7 +336,7 @@ static void symbols(void) {
   for (int64_t size = 1; size <= 3; ++size) {
     kiln_buffer* argument = f32_buffer(kiln_context_device(context, 0), values, size);
     kiln_buffer* result = NULL;
-    OK(kiln_session_run(session, NULL, &fed, &argument, 1, &fetched, &result, 1));
+    OK(kiln_session_run(session, NULL, &fed, &argument, 1, &fetched, &result, 1, NULL, 0));
     float sum = 0;
     for (int64_t i = 0; i < size; ++i) sum += values[i];
     const float expected = sum / (float)size;

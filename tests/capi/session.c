@@ -26,7 +26,7 @@ static void packed_with_a_prologue(kiln_context* context, kiln_device* cpu) {
   }
   kiln_buffer *argument = NULL, *results[2] = {NULL};
   OK(kiln_buffer_copy_host(cpu, KILN_F8E4M3FN, image, 4, values, sizeof values, &argument));
-  OK(kiln_session_run(session, NULL, &x, &argument, 1, &y, &results[0], 1));
+  OK(kiln_session_run(session, NULL, &x, &argument, 1, &y, &results[0], 1, NULL, 0));
   OK(kiln_executable_run(e, NULL, &argument, 1, &results[1], 1));
   OK(kiln_buffer_copy_to_host(results[0], by_op, sizeof by_op));
   OK(kiln_buffer_copy_to_host(results[1], whole, sizeof whole));
@@ -60,47 +60,47 @@ int main(void) {
   kiln_buffer* buffers[2] = {f32_buffer(cpu, (const float[]){1, 2, 3}, 3),
                              f32_buffer(cpu, (const float[]){10, 20, 30}, 3)};
   kiln_program_info info = KILN_PROGRAM_INFO_INIT;
-  OK(kiln_session_prepare(session, inputs, 2, &product, 1, &info));
+  OK(kiln_session_prepare(session, inputs, 2, &product, 1, NULL, 0, &info));
   CHECK(info.kernels == 2 && info.temporary_bytes >= 0 && info.compile_microseconds > 0);
   kiln_buffer* results[2] = {NULL};
-  OK(kiln_session_run(session, NULL, inputs, buffers, 2, pair, results, 2));
+  OK(kiln_session_run(session, NULL, inputs, buffers, 2, pair, results, 2, NULL, 0));
   expect_f32(results[0], (const float[]){11, 22, 33}, 3);
   expect_f32(results[1], (const float[]){11, 44, 99}, 3);
   /* Into the caller's buffers, from a fed value; x is needed, y no longer. */
   kiln_value fed[2] = {sum, x};
   kiln_buffer* fed_buffers[2] = {buffers[1], buffers[0]};
   kiln_buffer* given = results[1];
-  OK(kiln_session_run(session, NULL, fed, fed_buffers, 2, &product, &results[1], 1));
+  OK(kiln_session_run(session, NULL, fed, fed_buffers, 2, &product, &results[1], 1, NULL, 0));
   CHECK(results[1] == given);
   expect_f32(given, (const float[]){10, 40, 90}, 3);
   /* What is fed can be fetched. */
-  OK(kiln_session_run(session, NULL, fed, fed_buffers, 2, &sum, &results[0], 1));
+  OK(kiln_session_run(session, NULL, fed, fed_buffers, 2, &sum, &results[0], 1, NULL, 0));
   expect_f32(results[0], (const float[]){10, 20, 30}, 3);
 
   kiln_buffer* none = NULL;
   FAILS(KILN_INVALID_ARGUMENT, "the parameter 'y', f32[3], is needed",
-        kiln_session_run(session, NULL, &x, buffers, 1, &product, &none, 1));
+        kiln_session_run(session, NULL, &x, buffers, 1, &product, &none, 1, NULL, 0));
   FAILS(KILN_INVALID_ARGUMENT, "only arrays can be fetched",
-        kiln_session_run(session, NULL, inputs, buffers, 2, &tuple, &none, 1));
+        kiln_session_run(session, NULL, inputs, buffers, 2, &tuple, &none, 1, NULL, 0));
   FAILS(KILN_INVALID_ARGUMENT, "fetch 0",
-        kiln_session_run(session, NULL, inputs, buffers, 2, &late, &none, 1));
+        kiln_session_run(session, NULL, inputs, buffers, 2, &late, &none, 1, NULL, 0));
   FAILS(KILN_INVALID_ARGUMENT, "feed 0",
-        kiln_session_run(session, NULL, &foreign, buffers, 1, &sum, &none, 1));
+        kiln_session_run(session, NULL, &foreign, buffers, 1, &sum, &none, 1, NULL, 0));
   kiln_value zero = 0, twice[2] = {sum, sum};
   FAILS(KILN_INVALID_ARGUMENT, "fetch 0",
-        kiln_session_run(session, NULL, inputs, buffers, 2, &zero, &none, 1));
+        kiln_session_run(session, NULL, inputs, buffers, 2, &zero, &none, 1, NULL, 0));
   FAILS(KILN_INVALID_ARGUMENT, "fetched twice",
-        kiln_session_prepare(session, inputs, 2, twice, 2, &info));
+        kiln_session_prepare(session, inputs, 2, twice, 2, NULL, 0, &info));
   FAILS(KILN_INVALID_ARGUMENT, "feeds is NULL",
-        kiln_session_run(session, NULL, NULL, buffers, 2, &sum, &none, 1));
+        kiln_session_run(session, NULL, NULL, buffers, 2, &sum, &none, 1, NULL, 0));
   FAILS(KILN_INVALID_ARGUMENT, "fetches is NULL",
-        kiln_session_prepare(session, inputs, 2, NULL, 2, &info));
+        kiln_session_prepare(session, inputs, 2, NULL, 2, NULL, 0, &info));
   kiln_buffer* small[2] = {f32_buffer(cpu, (const float[]){1, 2}, 2), buffers[1]};
   FAILS(KILN_INVALID_ARGUMENT, "argument 0 'x' is f32[2]; expected f32[3]",
-        kiln_session_run(session, NULL, inputs, small, 2, &sum, &none, 1));
+        kiln_session_run(session, NULL, inputs, small, 2, &sum, &none, 1, NULL, 0));
   kiln_buffer_release(small[0]);
   FAILS(KILN_INVALID_ARGUMENT, "shares memory",
-        kiln_session_run(session, NULL, inputs, buffers, 2, &sum, &buffers[0], 1));
+        kiln_session_run(session, NULL, inputs, buffers, 2, &sum, &buffers[0], 1, NULL, 0));
   CHECK(none == NULL);
   kiln_session_options options;
   kiln_session_options_init(&options, sizeof options);

@@ -57,7 +57,7 @@ static void sizes_of_the_run(kiln_jit jit, const char* device) {
   for (size_t r = 0; r < sizeof runs / sizeof runs[0]; ++r) {
     kiln_buffer* fed = f32_buffer(cpu, runs[r].fed, 6);
     kiln_buffer* result = NULL;
-    OK(kiln_session_run(session, NULL, &x, &fed, 1, &more, &result, 1));
+    OK(kiln_session_run(session, NULL, &x, &fed, 1, &more, &result, 1, NULL, 0));
     expect_f32_of(result, runs[r].expected, runs[r].size);
     kiln_buffer_release(result);
     kiln_buffer_release(fed);
@@ -97,7 +97,7 @@ static void must_compile(void) {
   OK(kiln_graph_pop_device(g));
   kiln_session* session = make_session(g, KILN_JIT_DEFAULT);
   FAILS(KILN_INVALID_ARGUMENT, "is placed on XLA_CPU:0, where all ops are compiled",
-        kiln_session_prepare(session, &x, 1, &rows, 1, NULL));
+        kiln_session_prepare(session, &x, 1, &rows, 1, NULL, 0, NULL));
   kiln_session_release(session);
   kiln_graph_release(g);
 }
@@ -117,12 +117,12 @@ static void prints_and_assertions(void) {
     kiln_buffer* result = NULL;
     log_lines[0] = 0;
     if (holds) {
-      OK(kiln_session_run(session, NULL, fed, feeds, 2, &checked, &result, 1));
+      OK(kiln_session_run(session, NULL, fed, feeds, 2, &checked, &result, 1, NULL, 0));
       expect_f32(result, (const float[]){-1, -2}, 2);
       kiln_buffer_release(result);
     } else {
-      FAILS(KILN_INVALID_ARGUMENT,
-            "too large:", kiln_session_run(session, NULL, fed, feeds, 2, &checked, &result, 1));
+      FAILS(KILN_INVALID_ARGUMENT, "too large:",
+            kiln_session_run(session, NULL, fed, feeds, 2, &checked, &result, 1, NULL, 0));
       CHECK(result == NULL);
     }
     CHECK(strstr(log_lines, "x is ") != NULL);
@@ -181,17 +181,17 @@ static void variables(kiln_jit jit) {
   kiln_buffer *x = scalar(5), *result = NULL, *results[3] = {NULL};
   const kiln_value fetches[3] = {r.before, r.total, r.count};
   FAILS(KILN_FAILED_PRECONDITION, "has no value yet",
-        kiln_session_run(session, NULL, &r.x, &x, 1, &r.total, &result, 1));
+        kiln_session_run(session, NULL, &r.x, &x, 1, &r.total, &result, 1, NULL, 0));
   FAILS(KILN_NOT_FOUND, "no variable 'other'", kiln_session_set_variable(session, "other", 5, x));
   set(session, "total", 1);
   set(session, "count", 0);
-  OK(kiln_session_run(session, NULL, &r.x, &x, 1, fetches, results, 3));
+  OK(kiln_session_run(session, NULL, &r.x, &x, 1, fetches, results, 3, NULL, 0));
   expect_f32(results[0], (const float[]){1}, 1);
   expect_f32(results[1], (const float[]){6}, 1);
   expect_f32(results[2], (const float[]){1}, 1);
   CHECK(value_of(session, "total") == 6 && value_of(session, "count") == 1);
   /* Only what is fetched is assigned. */
-  OK(kiln_session_run(session, NULL, &r.x, &x, 1, &r.total, &result, 1));
+  OK(kiln_session_run(session, NULL, &r.x, &x, 1, &r.total, &result, 1, NULL, 0));
   expect_f32(result, (const float[]){11}, 1);
   CHECK(value_of(session, "total") == 11 && value_of(session, "count") == 1);
   kiln_buffer_release(result);
@@ -199,11 +199,11 @@ static void variables(kiln_jit jit) {
   /* A value that was handed out stays as it was, and cannot be written. */
   kiln_buffer* kept = NULL;
   OK(kiln_session_variable(session, "total", 5, &kept));
-  OK(kiln_session_run(session, NULL, &r.x, &x, 1, &r.total, &result, 1));
+  OK(kiln_session_run(session, NULL, &r.x, &x, 1, &r.total, &result, 1, NULL, 0));
   expect_f32(kept, (const float[]){11}, 1);
   kiln_buffer* given = kept;
   FAILS(KILN_INVALID_ARGUMENT, "read-only",
-        kiln_session_run(session, NULL, &r.x, &x, 1, &r.count, &given, 1));
+        kiln_session_run(session, NULL, &r.x, &x, 1, &r.count, &given, 1, NULL, 0));
   kiln_buffer_release(kept);
   /* A run that fails assigns nothing. */
   unsigned char no = 0;
@@ -212,7 +212,7 @@ static void variables(kiln_jit jit) {
   const kiln_value fed[2] = {r.x, r.holds};
   kiln_buffer* none = NULL;
   FAILS(KILN_INVALID_ARGUMENT, "no",
-        kiln_session_run(session, NULL, fed, feeds, 2, &r.guarded, &none, 1));
+        kiln_session_run(session, NULL, fed, feeds, 2, &r.guarded, &none, 1, NULL, 0));
   CHECK(value_of(session, "total") == 16);
   /* Saved, changed, restored; and by another session. */
   char path[64];

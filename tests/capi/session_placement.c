@@ -23,7 +23,7 @@ static kiln_session* make_session(kiln_graph* graph, kiln_jit jit) {
 /* The explanation of a run has the text. */
 static void explains(kiln_session* session, kiln_value feed, kiln_value fetch, const char* text) {
   kiln_text* explanation = NULL;
-  OK(kiln_session_explain(session, &feed, 1, &fetch, 1, &explanation));
+  OK(kiln_session_explain(session, &feed, 1, &fetch, 1, NULL, 0, &explanation));
   const char* data = kiln_text_data(explanation, NULL);
   CHECK(strstr(data, text) != NULL);
   if (!strstr(data, text)) printf("no '%s' in:\n%s", text, data);
@@ -32,7 +32,7 @@ static void explains(kiln_session* session, kiln_value feed, kiln_value fetch, c
 
 static kiln_buffer* run_one(kiln_session* session, kiln_value x, kiln_buffer* fed, kiln_value y) {
   kiln_buffer* result = NULL;
-  OK(kiln_session_run(session, NULL, &x, &fed, 1, &y, &result, 1));
+  OK(kiln_session_run(session, NULL, &x, &fed, 1, &y, &result, 1, NULL, 0));
   return result;
 }
 
@@ -61,7 +61,7 @@ static void values_cross_devices(kiln_context* context) {
   kiln_buffer* fed = f32_buffer(find_device(context, "CPU:0"), (const float[]){1, 2, 3}, 3);
   kiln_value fetches[3] = {v.negated, back, v.square};
   kiln_buffer* results[3] = {NULL};
-  OK(kiln_session_run(session, NULL, &v.x, &fed, 1, fetches, results, 3));
+  OK(kiln_session_run(session, NULL, &v.x, &fed, 1, fetches, results, 3, NULL, 0));
   expect_f32(results[0], (const float[]){-2, -8, -18}, 3);
   expect_f32(results[1], (const float[]){-4, -12, -24}, 3);
   expect_f32(results[2], (const float[]){4, 16, 36}, 3);
@@ -71,11 +71,11 @@ static void values_cross_devices(kiln_context* context) {
   explains(session, v.x, back, "cluster_0");
   /* Into the caller's buffers, on the devices of the values; of others they are refused. */
   kiln_buffer* same[3] = {results[0], results[1], results[2]};
-  OK(kiln_session_run(session, NULL, &v.x, &fed, 1, fetches, results, 3));
+  OK(kiln_session_run(session, NULL, &v.x, &fed, 1, fetches, results, 3, NULL, 0));
   for (int i = 0; i < 3; ++i) CHECK(results[i] == same[i]);
   kiln_buffer* wrong = results[1];
   FAILS(KILN_INVALID_ARGUMENT, "is on CPU:0; expected XLA_CPU:0",
-        kiln_session_run(session, NULL, &v.x, &fed, 1, &v.negated, &wrong, 1));
+        kiln_session_run(session, NULL, &v.x, &fed, 1, &v.negated, &wrong, 1, NULL, 0));
   /* Fed on another device than where it is needed, and to a single unit. */
   kiln_buffer* elsewhere =
       f32_buffer(find_device(context, "XLA_CPU:0"), (const float[]){1, 0, 2}, 3);
@@ -84,7 +84,7 @@ static void values_cross_devices(kiln_context* context) {
   kiln_buffer_release(result);
   kiln_buffer* few = f32_buffer(find_device(context, "CPU:0"), (const float[]){1}, 1);
   FAILS(KILN_INVALID_ARGUMENT, "feed 0 'x' is f32[1]; expected f32[3]",
-        kiln_session_run(session, NULL, &v.x, &few, 1, fetches, results, 3));
+        kiln_session_run(session, NULL, &v.x, &few, 1, fetches, results, 3, NULL, 0));
   kiln_buffer_release(few);
   kiln_buffer_release(elsewhere);
   kiln_buffer_release(fed);
@@ -103,7 +103,7 @@ static int64_t kernels_of(kiln_context* context, kiln_jit jit, int scope, const 
   OK(kiln_graph_status(g));
   kiln_session* session = make_session(g, jit);
   kiln_program_info info = KILN_PROGRAM_INFO_INIT;
-  OK(kiln_session_prepare(session, &x, 1, &y, 1, &info));
+  OK(kiln_session_prepare(session, &x, 1, &y, 1, NULL, 0, &info));
   explains(session, x, y, text);
   kiln_session_release(session);
   kiln_graph_release(g);
@@ -123,9 +123,9 @@ static void devices_that_are_not_there(kiln_context* context) {
   struct two_devices v = build(g, "XLA_CPU:7");
   kiln_session* session = make_session(g, KILN_JIT_DEFAULT);
   FAILS(KILN_INVALID_ARGUMENT, "is placed on XLA_CPU:7, and there is no such device",
-        kiln_session_prepare(session, &v.x, 1, &v.negated, 1, NULL));
+        kiln_session_prepare(session, &v.x, 1, &v.negated, 1, NULL, 0, NULL));
   /* What is not needed is not placed. */
-  OK(kiln_session_prepare(session, &v.x, 1, &v.square, 1, NULL));
+  OK(kiln_session_prepare(session, &v.x, 1, &v.square, 1, NULL, 0, NULL));
   kiln_session_release(session);
   kiln_session_options options = KILN_SESSION_OPTIONS_INIT;
   options.soft_placement = 1;

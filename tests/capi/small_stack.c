@@ -178,7 +178,7 @@ static void run_session(kiln_graph* graph, kiln_device* device, kiln_buffer* arg
   kiln_value feed = kiln_graph_parameter(graph, 0), fetch = kiln_graph_result(graph);
   if (!OK(kiln_session_create(graph, &options, &session))) return;
   for (int i = 0; i < 2; ++i) {
-    OK(kiln_session_run(session, NULL, &feed, &argument, 1, &fetch, &result, 1));
+    OK(kiln_session_run(session, NULL, &feed, &argument, 1, &fetch, &result, 1, NULL, 0));
   }
   kiln_buffer_release(result);
   kiln_session_release(session);

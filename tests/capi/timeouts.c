@@ -76,7 +76,7 @@ static void check(const char* device_name) {
   OK(kiln_session_create(g, &session_options, &session));
   const kiln_value fed = kiln_graph_parameter(g, 0), fetched = kiln_graph_result(g);
   FAILS(KILN_DEADLINE_EXCEEDED, "time limit",
-        kiln_session_run(session, &execute, &fed, &argument, 1, &fetched, &result, 1));
+        kiln_session_run(session, &execute, &fed, &argument, 1, &fetched, &result, 1, NULL, 0));
   CHECK(result == NULL);
   kiln_session_release(session);
 

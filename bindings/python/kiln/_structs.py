@@ -208,7 +208,8 @@ class ExecuteOptions(ctypes.Structure):
                 ('kept', POINTER(c_size_t)),
                 ('kept_count', c_size_t),
                 ('stream', c_void_p),
-                ('timeout_ns', c_int64)]
+                ('timeout_ns', c_int64),
+                ('trace', c_void_p)]
 
 
 class NamedBuffer(ctypes.Structure):
@@ -254,6 +255,21 @@ class SessionOptions(ctypes.Structure):
                 ('lazy', c_int32),
                 ('asynchronous_compilation', c_int32),
                 ('reserved', c_int32)]
+
+
+class OpMetadata(Output):
+    """kiln_op_metadata"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('op', c_char_p),
+                ('op_length', c_size_t),
+                ('device', c_char_p),
+                ('device_length', c_size_t),
+                ('kind', c_char_p),
+                ('count', c_int64),
+                ('nanoseconds', c_int64),
+                ('bytes', c_int64),
+                ('flops', c_int64)]
 
 
 class FunctionOptions(ctypes.Structure):

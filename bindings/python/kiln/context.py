@@ -1,7 +1,7 @@
 """The context, and timelines of its work."""
 
 import ctypes
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _structs
 from ._dtypes import DTypeLike, dtype_number
@@ -14,8 +14,24 @@ from .device import Cancellation, Device, MemoryInfo, memory_info
 from .graph import Graph
 
 
+class OpMetadata(NamedTuple):
+    """The work of one op on one device."""
+
+    op: str
+    """its name; the names of the ops of a fused kernel; an executable; or 'CPU:0 to GPU:0'"""
+    device: str
+    kind: str
+    """'kernel', 'call', 'host', 'transfer', 'copy', or 'execute'"""
+    occurrences: int
+    nanoseconds: int
+    bytes: int
+    flops: int
+
+
 class Trace(Handle):
-    """A recording of a context's work; ends with its `with` block or with `stop`."""
+    """A recording of a context's work, which ends with its `with` block or with `stop`; or of
+    single runs.
+    """
 
     __slots__ = ()
     _noun = 'trace'
@@ -28,8 +44,24 @@ class Trace(Handle):
         """The recording, in Chrome's trace event format."""
         return made_text(lib.kiln_trace_to_json, self)
 
+    def metadata(self) -> List[OpMetadata]:
+        """The sums of the recording by op and device, the most time first."""
+        rows = []
+        with _RunMetadata(made(lib.kiln_trace_metadata, self)) as sums:
+            for index in range(lib.kiln_run_metadata_count(sums)):
+                row = _structs.OpMetadata()
+                lib.kiln_run_metadata_get(sums, index, ctypes.byref(row))
+                rows.append(OpMetadata(row.op.decode(), row.device.decode(), row.kind.decode(),
+                                       row.count, row.nanoseconds, row.bytes, row.flops))
+        return rows
+
     def __exit__(self, *_exception: Any) -> None:
         self.stop()
+
+
+class _RunMetadata(Handle):
+    __slots__ = ()
+    _noun = 'run_metadata'
 
 
 _LEVEL_NAMES = {number: name for name, number in LOG_LEVELS.items()}
@@ -187,3 +219,7 @@ class Context(Handle):
     def trace(self) -> Trace:
         """Begins to record the context's work: `with context.trace() as trace: ...`"""
         return Trace(made(lib.kiln_trace_start, self))
+
+    def run_trace(self) -> Trace:
+        """A trace of single runs, those that name it: `session.run(..., trace=trace)`"""
+        return Trace(made(lib.kiln_trace_create, self))

@@ -17,6 +17,7 @@ from ._library import decoded, lean, lib, made, options, raise_error, text
 from .device import Buffer, Cancellation, Device, Event
 
 if TYPE_CHECKING:
+    from .context import Trace
     from .graph import Graph
     from .value import Value
 
@@ -63,8 +64,11 @@ _DEFAULTS = options(_structs.ExecuteOptions, lib.kiln_execute_options_init)
 
 
 def _execute_options(threads: int, cancel: Optional[Cancellation], stream: Optional[int] = None,
-                     donate: Donation = False, timeout: Optional[float] = None) -> Any:
+                     donate: Donation = False, timeout: Optional[float] = None,
+                     trace: Optional['Trace'] = None) -> Any:
     struct = _structs.ExecuteOptions.from_buffer_copy(_DEFAULTS)
+    if trace is not None:
+        struct.trace = trace._as_parameter_
     if timeout is not None:
         struct.timeout_ns = max(1, round(timeout * 1e9))
     struct.threads, struct.stream, struct.donate_aliased = threads, stream, int(donate is True)
@@ -330,7 +334,7 @@ class Executable(Handle):
     def run(self, arguments: Sequence[Any], results: Optional[Sequence[Optional[Buffer]]] = None,
             threads: int = 0, cancel: Optional[Cancellation] = None,
             stream: Optional[int] = None, donate: Donation = False,
-            timeout: Optional[float] = None) -> List[Buffer]:
+            timeout: Optional[float] = None, trace: Optional['Trace'] = None) -> List[Buffer]:
         """Executes, and returns when the results are ready. Ctrl-C cancels it, and sets `cancel`.
         An execution that does not end at once continues in the background, and buffers in `results`
         are not ready until it has ended.
@@ -345,19 +349,21 @@ class Executable(Handle):
             donate: the numbers of donated arguments: results aliased with them are made in their
                 memory. True: all aliased arguments
             timeout: the time limit in seconds
+            trace: records this run (`Context.run_trace`)
         """
         buffers = self._bound(arguments, donate)
         for buffer in buffers + [r for r in results or () if r is not None]:
             buffer.settle()
         made_results = _Results(self._result_count, results)
-        if self._is_brief and cancel is None and stream is None and timeout is None:
+        if self._is_brief and cancel is None and stream is None and timeout is None \
+                and trace is None:
             error = _run(self._as_parameter_, self._usual_options(threads, donate),
                          _places(buffers), len(buffers), made_results.places, made_results.count)
             if error is not None:
                 raise_error(error)
             return made_results.buffers()
         flag = Cancellation() if cancel is None else cancel
-        struct = _execute_options(threads, flag, stream, donate, timeout)
+        struct = _execute_options(threads, flag, stream, donate, timeout, trace)
 
         def execute() -> List[Buffer]:
             lib.kiln_executable_run(self, ctypes.byref(struct), _places(buffers), len(buffers),

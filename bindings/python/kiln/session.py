@@ -12,6 +12,7 @@ from .device import Buffer, Cancellation, Device
 from .executable import ProgramInfo, _execute_options, _info, _places, _Results
 
 if TYPE_CHECKING:
+    from .context import Trace
     from .graph import Graph
     from .value import Value
 
@@ -68,25 +69,31 @@ class Session(Handle):
     def __repr__(self) -> str:
         return '<kiln.Session {}>'.format('closed' if self.closed else 'on ' + self.device.name)
 
-    def explain(self, feeds: Sequence['Value'], fetches: Sequence['Value']) -> str:
+    def explain(self, feeds: Sequence['Value'], fetches: Sequence['Value'],
+                targets: Sequence['Value'] = ()) -> str:
         """For each op of a run a line with its device and its cluster, or why it is in none."""
-        return made_text(lib.kiln_session_explain, self, *_values(feeds), *_values(fetches))
+        return made_text(lib.kiln_session_explain, self, *_values(feeds), *_values(fetches),
+                         *_values(targets))
 
-    def to_dot(self, feeds: Sequence['Value'], fetches: Sequence['Value']) -> str:
+    def to_dot(self, feeds: Sequence['Value'], fetches: Sequence['Value'],
+               targets: Sequence['Value'] = ()) -> str:
         """The ops of a run in Graphviz's language, with devices and clusters."""
-        return made_text(lib.kiln_session_to_dot, self, *_values(feeds), *_values(fetches))
+        return made_text(lib.kiln_session_to_dot, self, *_values(feeds), *_values(fetches),
+                         *_values(targets))
 
-    def prepare(self, feeds: Sequence['Value'], fetches: Sequence['Value']) -> ProgramInfo:
-        """Places and compiles a run with these feeds and fetches, and returns its cost."""
+    def prepare(self, feeds: Sequence['Value'], fetches: Sequence['Value'],
+                targets: Sequence['Value'] = ()) -> ProgramInfo:
+        """Places and compiles a run with these feeds, fetches and targets; its cost."""
         struct = _structs.ProgramInfo()
-        lib.kiln_session_prepare(self, *_values(feeds), *_values(fetches), ctypes.byref(struct))
+        lib.kiln_session_prepare(self, *_values(feeds), *_values(fetches), *_values(targets),
+                                 ctypes.byref(struct))
         return _info(struct)
 
     def run(self, feeds: Mapping['Value', Any], fetches: Sequence['Value'],
             results: Optional[Sequence[Optional[Buffer]]] = None, threads: int = 0,
-            cancel: Optional[Cancellation] = None,
-            timeout: Optional[float] = None) -> List[Buffer]:
-        """Computes `fetches` from `feeds`, and returns when they are ready.
+            cancel: Optional[Cancellation] = None, timeout: Optional[float] = None,
+            targets: Sequence['Value'] = (), trace: Optional['Trace'] = None) -> List[Buffer]:
+        """Computes `fetches` and `targets` from `feeds`, and returns when they are ready.
 
         Args:
             feeds: for values of the graph a buffer, or a borrowed array
@@ -95,6 +102,8 @@ class Session(Handle):
             threads: how many to use at most; 0: as many as the context has
             cancel: the means to cancel the execution
             timeout: the time limit in seconds
+            targets: values of the graph, of any shape, computed for their side effects
+            trace: records this run (`Context.run_trace`)
         """
         buffers = [self.device._argument(array, value.shape.dtype)
                    for value, array in feeds.items()]
@@ -105,11 +114,12 @@ class Session(Handle):
             raise ValueError('there must be as many results as fetches')
         ids, count = _values(list(feeds))
         flag = Cancellation() if cancel is None else cancel
-        struct = _execute_options(threads, flag, timeout=timeout)
+        struct = _execute_options(threads, flag, timeout=timeout, trace=trace)
 
         def execute() -> List[Buffer]:
             lib.kiln_session_run(self, ctypes.byref(struct), ids, _places(buffers), count,
-                                 _values(fetches)[0], made_results.places, made_results.count)
+                                 _values(fetches)[0], made_results.places, made_results.count,
+                                 *_values(targets))
             return made_results.buffers()
 
         if self._stays:
@@ -199,7 +209,7 @@ class Function(Handle):
 
     def run(self, arguments: Sequence[Any], results: Optional[Sequence[Optional[Buffer]]] = None,
             threads: int = 0, cancel: Optional[Cancellation] = None,
-            timeout: Optional[float] = None) -> List[Buffer]:
+            timeout: Optional[float] = None, trace: Optional['Trace'] = None) -> List[Buffer]:
         """Calls the function, and returns when the results are ready.
 
         Args:
@@ -208,6 +218,7 @@ class Function(Handle):
             threads: how many to use at most; 0: as many as the context has
             cancel: the means to cancel the execution
             timeout: the time limit in seconds
+            trace: records this run (`Context.run_trace`)
         """
         if len(arguments) != len(self._parameters):
             raise ValueError(f'{len(arguments)} arguments are given; '
@@ -218,7 +229,7 @@ class Function(Handle):
             buffer.settle()
         made_results = _Results(self._result_count, results)
         flag = Cancellation() if cancel is None else cancel
-        struct = _execute_options(threads, flag, timeout=timeout)
+        struct = _execute_options(threads, flag, timeout=timeout, trace=trace)
 
         def execute() -> List[Buffer]:
             lib.kiln_function_call(self, ctypes.byref(struct), _places(buffers), len(buffers),

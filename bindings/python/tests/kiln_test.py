@@ -420,6 +420,25 @@ class KilnTest(unittest.TestCase):
             kiln.Session(graph, jit='on', ops_to_cluster=['nonsense']).explain([x], [z])
         self.assertIn('nonsense', raised.exception.message)
 
+    def test_targets_and_traces_of_runs(self):
+        graph = self.context.graph('targets')
+        x = graph.parameter('f32', [4], 'x')
+        with graph.device('XLA_CPU:0'):
+            y = -x
+        assigned = graph.assign(y * y, 'v')
+        session = kiln.Session(graph)
+        arrays = {x: numpy.arange(4, dtype=numpy.float32)}
+        self.assertGreater(session.prepare([x], [], [assigned]).kernels, 1)
+        self.assertIn('(multiply)', session.explain([x], [], [assigned]))
+        with self.context.run_trace() as trace:
+            self.assertEqual(session.run(arrays, [], targets=[assigned], trace=trace), [])
+        numpy.testing.assert_array_equal(numpy.asarray(session.variable('v')), arrays[x] ** 2)
+        rows = {(row.op, row.device, row.kind): row for row in trace.metadata()}
+        for key in [('CPU:0 to XLA_CPU:0', 'CPU:0', 'transfer'),
+                    ('XLA_CPU:0 to CPU:0', 'XLA_CPU:0', 'transfer')]:
+            self.assertEqual((rows[key].occurrences, rows[key].bytes), (1, 16))
+        self.assertIn('"cat": "kernel"', trace.to_json())
+
     def test_function(self):
         graph = self.context.graph('rows')
         n = graph.symbol('n')

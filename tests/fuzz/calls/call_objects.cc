@@ -83,6 +83,7 @@ KILN_FUZZ_COUNTED(executable, executables)
 KILN_FUZZ_COUNTED(session, sessions)
 KILN_FUZZ_COUNTED(function, functions)
 KILN_FUZZ_COUNTED(trace, traces)
+KILN_FUZZ_COUNTED(run_metadata, metadata)
 KILN_FUZZ_COUNTED(safetensors, files)
 
 #define KILN_FUZZ_INIT(kind)                                            \
@@ -478,6 +479,47 @@ void Call_kiln_trace_start(World& w) {
   w.Begin("kiln_trace_start", World::Name("context", context));
   if (!w.Gave(kiln_trace_start(context ? context->handle : nullptr, &trace), trace)) return;
   w.Add(w.traces, trace)->context = context;
+}
+
+void Call_kiln_trace_create(World& w) {
+  auto context = w.Chance(3) ? nullptr : w.Context();
+  kiln_trace* trace = World::Untouched<kiln_trace>();
+  w.Begin("kiln_trace_create", World::Name("context", context));
+  if (!w.Gave(kiln_trace_create(context ? context->handle : nullptr, &trace), trace)) return;
+  w.Add(w.traces, trace)->context = context;
+}
+
+void Call_kiln_trace_metadata(World& w) {
+  auto trace = w.PickOrNull(w.traces);
+  kiln_run_metadata* metadata = World::Untouched<kiln_run_metadata>();
+  w.Begin("kiln_trace_metadata", World::Name("trace", trace));
+  if (!w.Gave(kiln_trace_metadata(trace ? trace->handle : nullptr, &metadata), metadata)) return;
+  w.Add(w.metadata, metadata)->context = trace->context;
+}
+
+void Call_kiln_run_metadata_count(World& w) {
+  auto metadata = w.PickOrNull(w.metadata);
+  w.Begin("kiln_run_metadata_count", World::Name("metadata", metadata));
+  const size_t count = kiln_run_metadata_count(metadata ? metadata->handle : nullptr);
+  w.Expect(metadata || count == 0, "rows of NULL");
+  w.Succeeded();
+}
+
+void Call_kiln_run_metadata_get(World& w) {
+  auto metadata = w.PickOrNull(w.metadata);
+  kiln_run_metadata* handle = metadata ? metadata->handle : nullptr;
+  const auto index = static_cast<size_t>(w.Chance(80) ? w.Between(0, 3) : w.WildNumber());
+  const kiln_op_metadata empty = KILN_OP_METADATA_INIT;
+  const SizedCopy sized(w, empty);
+  const auto* row = sized.As<kiln_op_metadata>();
+  w.Begin("kiln_run_metadata_get", World::Name("metadata", metadata), ", ", index, ", ",
+          sized.ToString());
+  const bool ok = w.Ok(kiln_run_metadata_get(handle, index, sized.As<kiln_op_metadata>()));
+  w.Expect(!ok || index < kiln_run_metadata_count(handle), "a row beyond the last");
+  w.Expect(!ok || row->struct_size < sizeof(empty) ||
+               (row->op && row->op[row->op_length] == 0 && row->device && row->kind &&
+                row->count > 0 && row->nanoseconds >= 0),
+           "a row without contents");
 }
 
 void Call_kiln_trace_stop(World& w) {

@@ -132,6 +132,9 @@ void FillOptions(World& w, Run& run, size_t arguments, bool has_loops) {
   o.kept = run.kept.data();
   o.kept_count = run.kept.size();
   if (w.Chance(1)) o.stream = &o;
+  if (w.Chance(10)) {
+    if (auto trace = w.PickOrNull(w.traces)) o.trace = trace->handle;
+  }
   if (w.Chance(5)) o.timeout_ns = w.Chance(90) ? w.Between(1, 2'000'000) : w.Between(-3, 0);
   run.text += Cat(", threads ", o.threads, o.cancel ? ", cancel" : "", ", donate_aliased ",
                   o.donate_aliased, ", donated {", Join(run.donated, ","), "}, kept {",
@@ -429,9 +432,9 @@ void Call_kiln_session_create(World& w) {
 
 namespace {
 
-// Feeds and fetches: all parameters that are arrays, and some other values.
+// Feeds, fetches and targets: all parameters that are arrays, and some other values.
 struct SessionRun {
-  std::vector<kiln_value> feeds, fetches;
+  std::vector<kiln_value> feeds, fetches, targets;
   std::vector<const Value*> fed, fetched;
   std::string text;
 };
@@ -447,11 +450,15 @@ void Choose(World& w, const SessionState& session, SessionRun& run) {
     } else if (w.Chance(10) && run.fetches.size() < 4 && (value.is_array() || w.Chance(5))) {
       run.fetches.push_back(value.id);
       run.fetched.push_back(&value);
+    } else if (w.Chance(3)) {
+      run.targets.push_back(value.id);
     }
   }
+  if (w.Chance(1)) run.targets.push_back(static_cast<kiln_value>(w.WildNumber()));
   if (w.Chance(3)) run.fetches.push_back(static_cast<kiln_value>(w.WildNumber()));
   if (w.Chance(3) && !run.feeds.empty()) run.fetches.push_back(w.Pick(run.feeds));
-  run.text = Cat(", feeds {", Join(run.feeds, ","), "}, fetches {", Join(run.fetches, ","), "}");
+  run.text = Cat(", feeds {", Join(run.feeds, ","), "}, fetches {", Join(run.fetches, ","),
+                 "}, targets {", Join(run.targets, ","), "}");
 }
 
 bool IsSmall(const Value& value) {
@@ -474,24 +481,25 @@ void Call_kiln_session_prepare(World& w) {
   const bool no_list = w.Chance(2);
   w.Begin("kiln_session_prepare", World::Name("session", session), run.text, ", ", sized.ToString(),
           no_list ? ", NULL" : "");
-  (void)w.Ok(kiln_session_prepare(session ? session->handle : nullptr,
-                                  no_list ? nullptr : run.feeds.data(), run.feeds.size(),
-                                  run.fetches.data(), run.fetches.size(),
-                                  w.Chance(20) ? nullptr : sized.As<kiln_program_info>()));
+  (void)w.Ok(kiln_session_prepare(
+      session ? session->handle : nullptr, no_list ? nullptr : run.feeds.data(), run.feeds.size(),
+      run.fetches.data(), run.fetches.size(), run.targets.data(), run.targets.size(),
+      w.Chance(20) ? nullptr : sized.As<kiln_program_info>()));
 }
 
 namespace {
 
 void Describe(World& w, const char* name,
               kiln_error* (*describe)(kiln_session*, const kiln_value*, size_t, const kiln_value*,
-                                      size_t, kiln_text**)) {
+                                      size_t, const kiln_value*, size_t, kiln_text**)) {
   auto session = w.PickOrNull(w.sessions);
   SessionRun run;
   if (session) Choose(w, *session, run);
   kiln_text* text = World::Untouched<kiln_text>();
   w.Begin(name, World::Name("session", session), run.text);
   if (w.Gave(describe(session ? session->handle : nullptr, run.feeds.data(), run.feeds.size(),
-                      run.fetches.data(), run.fetches.size(), &text),
+                      run.fetches.data(), run.fetches.size(), run.targets.data(),
+                      run.targets.size(), &text),
              text)) {
     w.Add(w.texts, text);
   }
@@ -600,7 +608,8 @@ void Call_kiln_session_run(World& w) {
   const bool ok = w.Ok(kiln_session_run(
       session ? session->handle : nullptr, may_hang ? &run.options : OptionsOf(w, sized),
       chosen.feeds.data(), run.argument_handles.data(), chosen.feeds.size(), chosen.fetches.data(),
-      run.result_handles.data(), chosen.fetches.size()));
+      run.result_handles.data(), chosen.fetches.size(), chosen.targets.data(),
+      chosen.targets.size()));
   if (ok) ++shared_log->executed;
   if (session) Finish(w, session->context, session->device, ok, run);
 }

@@ -97,7 +97,7 @@ class Comparison {
     bool ok = CopyArguments(0, arguments, given);
     w.Begin("kiln_session_run", "feeds {", Join(feeds, ","), "}, fetches ", fetch);
     ok = ok && w.Ok(kiln_session_run(session, &options, feeds.data(), given.data(), feeds.size(),
-                                     &fetch, &made, 1));
+                                     &fetch, &made, 1, nullptr, 0));
     ok = ok && w.Ok(kiln_buffer_copy_to_host(made, result.data(),
                                              static_cast<size_t>(result.byte_size())));
     for (kiln_buffer* buffer : given) kiln_buffer_release(buffer);

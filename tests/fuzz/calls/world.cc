@@ -337,6 +337,7 @@ void World::ReleaseObjects() {
       [&] { ReleaseAll("error", errors, kiln_error_release); },
       [&] { ReleaseAll("text", texts, kiln_text_release); },
       [&] { ReleaseAll("trace", traces, kiln_trace_release); },
+      [&] { ReleaseAll("run_metadata", metadata, kiln_run_metadata_release); },
       [&] { ReleaseAll("safetensors", files, kiln_safetensors_release); },
       [&] {
         for (auto [tensor, is_versioned] : tensors) ReleaseTensor(tensor, is_versioned);
@@ -418,6 +419,7 @@ void World::Share(World& other) {
   share(other.errors, errors, kiln_error_retain);
   share(other.texts, texts, kiln_text_retain);
   share(other.traces, traces, kiln_trace_retain);
+  share(other.metadata, metadata, kiln_run_metadata_retain);
   share(other.files, files, kiln_safetensors_retain);
   next_number_ = 100000 * static_cast<int>(thread_);
 }

@@ -119,6 +119,9 @@ struct FileState : Object<kiln_safetensors> {};
 struct TraceState : Object<kiln_trace> {
   std::shared_ptr<ContextState> context;
 };
+struct MetadataState : Object<kiln_run_metadata> {
+  std::shared_ptr<ContextState> context;
+};
 
 // What an argument of a builder function is made of, by its parameter's name.
 struct Content {
@@ -268,6 +271,7 @@ class World {
   Pool<ErrorState> errors;
   Pool<TextState> texts;
   Pool<TraceState> traces;
+  Pool<MetadataState> metadata;
   Pool<FileState> files;
   std::vector<std::pair<void*, bool>> tensors;  // of DLPack, and whether they have a version
   bool is_alone = true;                         // no other thread has a world

@@ -145,12 +145,21 @@ TEST(Trace, WritesChromeEvents) {
   TraceSink sink;
   sink.NameLane(1, "main \"thread\"");
   sink.Add({"k", "kernel", 5000, 1234, 1, {{"ops", "a, b"}}});
+  sink.ForDevice("CPU:1").Add({"l", "kernel", 6000, 10, 1, {}});
   EXPECT_EQ(sink.ToChromeJson(),
             "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n"
+            "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": 0, \"args\": "
+            "{\"name\": \"host\"}},\n"
+            "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 2, \"tid\": 0, \"args\": "
+            "{\"name\": \"CPU:1\"}},\n"
             "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": 1, \"args\": "
             "{\"name\": \"main \\\"thread\\\"\"}},\n"
+            "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 2, \"tid\": 1, \"args\": "
+            "{\"name\": \"main \\\"thread\\\"\"}},\n"
             "{\"name\": \"k\", \"cat\": \"kernel\", \"ph\": \"X\", \"ts\": 0.000, \"dur\": 1.234, "
-            "\"pid\": 1, \"tid\": 1, \"args\": {\"ops\": \"a, b\"}}\n]}\n");
+            "\"pid\": 1, \"tid\": 1, \"args\": {\"ops\": \"a, b\"}},\n"
+            "{\"name\": \"l\", \"cat\": \"kernel\", \"ph\": \"X\", \"ts\": 1.000, \"dur\": 0.010, "
+            "\"pid\": 2, \"tid\": 1, \"args\": {}}\n]}\n");
 }
 
 KILN_LABEL(text, "Trace");
