@@ -58,7 +58,9 @@ typedef struct kiln_session_options {
   int32_t no_cpu_clustering; /**< 1: KILN_JIT_ON is KILN_JIT_DEFAULT for ops on CPU devices */
   int32_t lazy;              /**< as kiln_function_options::lazy, for clusters of varying sizes */
   int32_t asynchronous_compilation; /**< as in ::kiln_function_options */
-  int32_t reserved;                 /**< 0 */
+  /** 1: each cluster is compiled before it runs, or the run fails and names the op; 0: a cluster
+   * may run op by op. Not with `lazy` or `asynchronous_compilation`. */
+  int32_t strict;
 } kiln_session_options;
 
 /** Makes default ::kiln_session_options of a variable. */
@@ -88,8 +90,9 @@ KILN_API void kiln_session_retain(kiln_session* session);
 KILN_API void kiln_session_release(kiln_session* session);
 
 /** Places, clusters and compiles a run with these feeds, fetches and targets, unless cached, and
- * reports its cost. A cluster that cannot be compiled will run op by op, with a line of the log
- * (warning); ops of XLA_CPU and XLA_GPU devices and calls that must be compiled are errors instead.
+ *  reports its cost. A cluster that cannot be compiled will run op by op, with a line of the log
+ *  (warning); ops of XLA_CPU and XLA_GPU devices, calls that must be compiled and clusters of
+ *  strict sessions are errors instead.
  *  @param feeds values of the graph to be fed
  *  @param fetches arrays of the graph to be computed
  *  @param targets values of the graph, of any shape, to be computed without a result: for their

@@ -8,6 +8,7 @@
 #include "capi/handle.h"
 #include "capi/options.h"
 #include "capi/run_plan.h"
+#include "capi/session_options.h"
 #include "session/function.h"
 
 using kiln::Cat;
@@ -39,8 +40,8 @@ namespace {
 
 kiln::Result<kiln::session::SessionOptions> ReadFunctionOptions(const kiln_function_options& read,
                                                                 Client& client) {
-  kiln::session::SessionOptions options;
-  KILN_ASSIGN_OR_RETURN(options.device, kiln::capi::ChosenDevice(client, read.device));
+  KILN_ASSIGN_OR_RETURN(kiln::client::Device * device,
+                        kiln::capi::ChosenDevice(client, read.device));
   for (auto [name, value] : {std::pair("must_compile", read.must_compile),
                              {"lazy", read.lazy},
                              {"asynchronous_compilation", read.asynchronous_compilation}}) {
@@ -54,13 +55,14 @@ kiln::Result<kiln::session::SessionOptions> ReadFunctionOptions(const kiln_funct
   if (read.max_programs < 0) {
     return InvalidArgument("kiln_function_options.max_programs is ", read.max_programs);
   }
+  kiln::session::SessionOptions options = kiln::capi::OptionsOf(
+      client.flags().session, {.is_lazy = read.lazy != 0,
+                               .is_asynchronous = read.asynchronous_compilation != 0,
+                               .is_strict = read.must_compile != 0});
+  options.device = device;
   options.must_compile = read.must_compile != 0;
   options.clustering.level = kiln::session::JitLevel::kOn;
   options.clustering.cpu_global_jit = true;
-  options.policy.is_lazy = read.lazy != 0;
-  options.policy.is_asynchronous =
-      read.asynchronous_compilation != 0 ||
-      (read.must_compile == 0 && client.flags().session.async_compilation);
   if (read.max_programs > 0) options.policy.bound = static_cast<size_t>(read.max_programs);
   return options;
 }

@@ -56,17 +56,34 @@ Result<std::vector<std::string>> ReadList(std::string_view name, const char* tex
   return names;
 }
 
-session::CompilePolicy PolicyOf(const flags::SessionFlags& flags) {
-  session::CompilePolicy policy;
+Status CheckStrict(const kiln_session_options& options) {
+  if (options.strict == 0 || (options.lazy == 0 && options.asynchronous_compilation == 0)) {
+    return OkStatus();
+  }
+  return InvalidArgument("kiln_session_options.strict is 1, and so is ",
+                         options.lazy != 0 ? "lazy" : "asynchronous_compilation");
+}
+
+}  // namespace
+
+session::SessionOptions OptionsOf(const flags::SessionFlags& flags, const CompileMode& mode) {
+  session::SessionOptions options;
+  options.dump_folder = flags.dump_graph_prefix;
+  // TensorFlow 1's default.
+  if (flags.clustering_debug && options.dump_folder.empty()) options.dump_folder = "/tmp";
+  options.clustering.compile_on_demand = flags.compile_on_demand;
+  session::CompilePolicy& policy = options.policy;
   if (flags.threshold_for_megamorphic > 0) {
     policy.megamorphic_compiles = flags.threshold_for_megamorphic;
   } else if (flags.threshold_for_megamorphic < 0) {
     policy.megamorphic_compiles = INT64_MAX;
   }
-  return policy;
+  options.is_strict =
+      mode.is_strict || (!flags.enable_lazy_compilation && !mode.is_lazy && !mode.is_asynchronous);
+  policy.is_lazy = mode.is_lazy;
+  policy.is_asynchronous = mode.is_asynchronous || (flags.async_compilation && !options.is_strict);
+  return options;
 }
-
-}  // namespace
 
 Result<session::SessionOptions> ReadSessionOptions(const kiln_session_options& options,
                                                    client::Client& client) {
@@ -75,15 +92,17 @@ Result<session::SessionOptions> ReadSessionOptions(const kiln_session_options& o
   for (auto [name, value] : {std::pair("soft_placement", options.soft_placement),
                              {"no_cpu_clustering", options.no_cpu_clustering},
                              {"lazy", options.lazy},
-                             {"asynchronous_compilation", options.asynchronous_compilation}}) {
+                             {"asynchronous_compilation", options.asynchronous_compilation},
+                             {"strict", options.strict}}) {
     KILN_RETURN_IF_ERROR(CheckSwitch(Cat("kiln_session_options.", name), value));
   }
-  if (options.reserved != 0) return InvalidArgument("kiln_session_options.reserved is not 0");
-  session::SessionOptions read{
-      .device = device, .soft_placement = options.soft_placement != 0, .policy = PolicyOf(flags)};
-  read.dump_folder = flags.dump_graph_prefix;
-  read.policy.is_lazy = options.lazy != 0;
-  read.policy.is_asynchronous = options.asynchronous_compilation != 0 || flags.async_compilation;
+  KILN_RETURN_IF_ERROR(CheckStrict(options));
+  session::SessionOptions read =
+      OptionsOf(flags, {.is_lazy = options.lazy != 0,
+                        .is_asynchronous = options.asynchronous_compilation != 0,
+                        .is_strict = options.strict != 0});
+  read.device = device;
+  read.soft_placement = options.soft_placement != 0;
   ClusterOptions& to = read.clustering;
   KILN_RETURN_IF_ERROR(ReadLevel(options, flags, to));
   KILN_ASSIGN_OR_RETURN(to.min_cluster_size, SizeOr("min_cluster_size", options.min_cluster_size,

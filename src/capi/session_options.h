@@ -3,10 +3,22 @@
 
 #include "base/status.h"
 #include "client/client.h"
+#include "flags/flags.h"
 #include "kiln/session.h"
 #include "session/session.h"
 
 namespace kiln::capi {
+
+// How a program wants clusters to be compiled; a strict one is neither lazy nor asynchronous.
+struct CompileMode {
+  bool is_lazy = false;
+  bool is_asynchronous = false;
+  bool is_strict = false;
+};
+
+// The options of sessions and functions that have no members in their structs, and the mode, which
+// flags choose where the program does not: strict, or else asynchronous.
+session::SessionOptions OptionsOf(const flags::SessionFlags& flags, const CompileMode& mode);
 
 // INVALID_ARGUMENT names a member out of range.
 Result<session::SessionOptions> ReadSessionOptions(const kiln_session_options& options,

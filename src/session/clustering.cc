@@ -100,6 +100,7 @@ class ClusterBuilder {
   void ContractEdges(Accepts accepts);
   std::vector<int32_t> PostOrder() const;
   Obstacle TryToContract(int32_t from, int32_t to);
+  bool AreCompiledOnDemand(const Group& from, const Group& to) const;
   Obstacle Check(const Group& from, const Group& to) const;
   void Merge(int32_t kept, int32_t gone);
   bool IsKept(const Group& group) const;
@@ -396,7 +397,9 @@ void ClusterBuilder::ContractEdges(Accepts accepts) {
   for (int32_t from : PostOrder()) {
     if (!groups_[from].is_candidate) continue;
     std::vector<int32_t> successors = cycles_.Successors(from);
-    std::erase_if(successors, [&](int32_t to) { return !groups_[to].is_candidate; });
+    std::erase_if(successors, [&](int32_t to) {
+      return !groups_[to].is_candidate || AreCompiledOnDemand(groups_[from], groups_[to]);
+    });
     std::ranges::sort(successors, {}, [&](int32_t node) { return groups_[node].first; });
     for (int32_t to : successors) {
       if (!accepts(groups_[to])) continue;
@@ -410,6 +413,11 @@ void ClusterBuilder::ContractEdges(Accepts accepts) {
       }
     }
   }
+}
+
+// Whether two groups of a device that always compiles stay apart.
+bool ClusterBuilder::AreCompiledOnDemand(const Group& from, const Group& to) const {
+  return options_.compile_on_demand && from.devices.own >= 0 && !(from.is_marked && to.is_marked);
 }
 
 Obstacle ClusterBuilder::Check(const Group& from, const Group& to) const {

@@ -71,6 +71,8 @@ struct ClusterOptions {
   // and constants are on every list.
   std::vector<std::string> ops_to_cluster;
   std::vector<std::string> cluster_exclude_ops;
+  // Ops of devices that always compile are clusters of their own, unless they are marked.
+  bool compile_on_demand = false;
   // TensorFlow's rule for ops on a CPU: they may join clusters of one GPU, and then run there.
   bool gpu_clusters_take_cpu_ops = false;
   std::string name_prefix = "cluster";  // of names: cluster_0

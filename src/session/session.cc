@@ -188,8 +188,9 @@ Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> 
   for (Unit& unit : units.units) {
     UnitMode mode = options_.must_compile ? UnitMode::kMustCompile : UnitMode::kOps;
     if (unit.cluster >= 0) {
-      mode = clusters[static_cast<size_t>(unit.cluster)].is_strict ? UnitMode::kMustCompile
-                                                                   : UnitMode::kCluster;
+      const bool is_strict =
+          options_.is_strict || clusters[static_cast<size_t>(unit.cluster)].is_strict;
+      mode = is_strict ? UnitMode::kMustCompile : UnitMode::kCluster;
     }
     auto program = std::make_unique<UnitProgram>(unit, compiler_, mode, options_.policy);
     if (program->is_made_early() && !unit.is_on_host) {

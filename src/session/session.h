@@ -33,6 +33,8 @@ struct SessionOptions {
   ClusterOptions clustering;
   // The whole graph is compiled for one device, or the run fails. It overrides `clustering`.
   bool must_compile = false;
+  // Each cluster is compiled before it runs, or the run fails.
+  bool is_strict = false;
   CompilePolicy policy;
   // The folder for the graph of each plan, before and after placement and after clustering; empty:
   // none.

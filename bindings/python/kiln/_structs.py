@@ -254,7 +254,7 @@ class SessionOptions(ctypes.Structure):
                 ('no_cpu_clustering', c_int32),
                 ('lazy', c_int32),
                 ('asynchronous_compilation', c_int32),
-                ('reserved', c_int32)]
+                ('strict', c_int32)]
 
 
 class OpMetadata(Output):

@@ -324,6 +324,25 @@ TEST(Clustering, GpuClustersTakeCpuOpsOnRequest) {
   EXPECT_EQ(g.Explain("x"), "in cluster_0 on GPU:0");
 }
 
+// Of ops of XLA devices, only marked ones are compiled together.
+TEST(Clustering, OpsMayBeCompiledOnDemand) {
+  Graph g(kChain);
+  g.devices = {{"XLA_CPU:0", true, false}, {"GPU:0", false, true}};
+  g.options.compile_on_demand = true;
+  EXPECT_EQ(g.Clusters(), "cluster_0: x; cluster_1: y; cluster_2: z; cluster_3: w");
+  EXPECT_EQ(g.Explain("y"), "in cluster_1 on XLA_CPU:0, which must be compiled");
+  g.Mark("y").compile = g.Mark("z").compile = true;
+  EXPECT_EQ(g.Clusters(), "cluster_0: x; cluster_1: y z; cluster_2: w");
+  g.options.level = JitLevel::kOff;
+  g.options.min_cluster_size = 4;
+  EXPECT_EQ(g.Clusters(), "cluster_0: x; cluster_1: y z; cluster_2: w");
+  // Other devices cluster as ever.
+  g.options.level = JitLevel::kOn;
+  g.options.min_cluster_size = 2;
+  g.Place({"z", "w"}, 1);
+  EXPECT_EQ(g.Clusters(), "cluster_0: x; cluster_1: y; cluster_2: z w");
+}
+
 TEST(Clustering, ShapesAreReadWhereTheyAreMade) {
   // s and y may be in one cluster, or s and z; u is between y and z.
   constexpr char kShapes[] = R"(
