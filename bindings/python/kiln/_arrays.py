@@ -7,6 +7,7 @@ from typing import Any, Iterable, NamedTuple, Optional, Tuple
 from ._dtypes import NATIVE, DType, DTypeLike, dtype_name, dtype_number, number_of_type_string
 from ._library import lib
 from ._structs import Shape as ShapeStruct
+from .symbol import has_symbols
 
 # The types of the buffer protocol, by kind and size.
 _KINDS = {'?': 'b', 'b': 'i', 'h': 'i', 'i': 'i', 'l': 'i', 'q': 'i', 'B': 'u', 'H': 'u', 'I': 'u',
@@ -35,7 +36,7 @@ class Shape(Tuple[int, ...]):
         shape.dtype = dtype
         if byte_size is not None:
             shape.byte_size = byte_size
-        elif any(size < 0 for size in shape):
+        elif has_symbols(shape):
             shape.byte_size = -1
         else:
             shape.byte_size = math.prod(shape) * lib.kiln_dtype_bits(dtype_number(dtype)) // 8
@@ -86,9 +87,7 @@ class Shaped:
 
     @property
     def size(self) -> int:
-        """The number of elements. ValueError where a size is a symbol."""
-        if any(n < 0 for n in self.shape):
-            raise ValueError('{} has no size before its symbols have'.format(self.shape))
+        """The number of elements, which may be a symbol."""
         return math.prod(self.shape)
 
 

@@ -127,8 +127,8 @@ def decoded(function: Callable[..., Optional[bytes]], *arguments: Any) -> Option
 
 
 def ints(values: Iterable[int]) -> 'Tuple[ctypes.Array[Any], int]':
-    """The pair of arguments of a list of integers."""
-    items = [int(v) for v in values]
+    """The pair of arguments of a list of sizes, as integers or symbols."""
+    items = [int(getattr(v, '_as_parameter_', v)) for v in values]
     return (ctypes.c_int64 * len(items))(*items), len(items)
 
 

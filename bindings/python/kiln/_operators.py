@@ -19,10 +19,10 @@ Axis = Union[None, int, Sequence[int]]
 # --- Arguments as NumPy's functions take them
 
 def integers(items: Sequence[Any]) -> List[int]:
-    """Integers given one by one, or as one sequence."""
+    """Integers and symbols given one by one, or as one sequence."""
     if len(items) == 1 and not hasattr(items[0], '__index__'):
         items = items[0]
-    return [operator.index(item) for item in items]
+    return [item if isinstance(item, Symbol) else operator.index(item) for item in items]
 
 
 def axes_of(axis: Any, ndim: int) -> List[int]:
@@ -42,6 +42,26 @@ def refuse_out(out: Any) -> None:
     """The argument `out` of NumPy's methods makes no sense in a graph."""
     if out is not None:
         raise TypeError('an op has no `out`: its result is a new value')
+
+
+def quotient(dims: Sequence[int], others: Sequence[int]) -> Optional[int]:
+    """The size by which the others give as many elements as `dims`; None if there is none."""
+    symbols: List[int] = [size for size in dims if isinstance(size, Symbol)]
+    number = math.prod(size for size in dims if not isinstance(size, Symbol))
+    divisor = 1
+    for size in others:
+        if not isinstance(size, Symbol):
+            divisor *= size
+        elif size in symbols:
+            symbols.remove(size)
+        else:
+            return None
+    if divisor <= 0 or number % divisor:
+        return None
+    size = number // divisor
+    for symbol in symbols:
+        size = symbol if size == 1 else size * symbol
+    return size
 
 
 # --- Operands: of one graph, of one element type, and of dimensions that go together
@@ -129,13 +149,14 @@ def common_dims(op: str, *shapes: Sequence[int]) -> Tuple[int, ...]:
     """The dimensions of several shapes broadcast together."""
     dims: List[int] = []
     for at in range(1, max(map(len, shapes)) + 1):
-        sizes = {shape[-at] for shape in shapes if at <= len(shape)}
-        if len(sizes) > 1:
-            sizes.discard(1)
-        if len(sizes) != 1:
-            raise ValueError('{} of {}: the dimensions do not go together'.format(
-                op, ' and '.join(map(repr, shapes))))
-        dims.insert(0, sizes.pop())
+        size = 1
+        for other in [shape[-at] for shape in shapes if at <= len(shape)]:
+            if size == 1:
+                size = other
+            elif other not in (1, size):
+                raise ValueError('{} of {}: the dimensions do not go together'.format(
+                    op, ' and '.join(map(repr, shapes))))
+        dims.insert(0, size)
     return tuple(dims)
 
 
@@ -322,9 +343,10 @@ def _reduced(value: Any, axis: Axis) -> List[int]:
 def count(value: Any, axis: Axis, dtype: DType) -> Any:
     """How many elements a reduction takes: a number, or a value where a size is a symbol."""
     axes = _reduced(value, axis)
-    number: Any = math.prod(value.shape[i] for i in axes if value.shape[i] >= 0)
+    number: Any = math.prod(value.shape[i] for i in axes
+                            if not isinstance(value.shape[i], Symbol))
     for i in axes:
-        if value.shape[i] < 0:
+        if isinstance(value.shape[i], Symbol):
             number = value.graph.get_dimension_size(value, [i]).astype(dtype) * number
     return number
 

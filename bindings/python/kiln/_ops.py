@@ -8,6 +8,7 @@ from ._dtypes import DTypeLike, dtype_number
 from ._handle import Handle
 from ._library import ints, lib
 from ._table import DIRECTIONS
+from .symbol import Looks
 from .value import Value
 
 if TYPE_CHECKING:
@@ -20,14 +21,16 @@ class GraphBase(Handle):
 
     Attributes:
         context: the context that it is of
+        looks: what the code that builds it sees of its symbols; None: nobody asks
     """
 
-    __slots__ = ('context', '_values')
+    __slots__ = ('context', '_values', 'looks')
     _noun = 'graph'
 
     def __init__(self, context: 'Context', address: int) -> None:
         super().__init__(address)
         self.context = context
+        self.looks: Optional[Looks] = None
         self._values: 'weakref.WeakValueDictionary[int, Value]' = weakref.WeakValueDictionary()
 
     def value(self, number: int) -> Value:

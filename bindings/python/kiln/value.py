@@ -1,7 +1,7 @@
 """Values of graphs, with the operators, methods and indexing of NumPy's arrays."""
 
 import ctypes
-import math
+import operator
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Tuple, Union
 
 from . import _ufuncs
@@ -10,7 +10,7 @@ from ._dtypes import DType, DTypeLike
 from ._handle import refuse_to_copy
 from ._library import decoded, lib, text
 from ._operators import (Axis, as_number, axes_of, binary, broadcast_to, count, index, integers,
-                         matmul, reduce, refuse_out)
+                         matmul, quotient, reduce, refuse_out)
 from ._structs import Shape as ShapeStruct
 from ._table import JIT_MODES
 from .symbol import size_of
@@ -63,7 +63,7 @@ class Value(Shaped):
         if self._shape is None:
             shape = shape_of(lib.kiln_graph_value_shape, self.graph, self.id)
             if shape.byte_size < 0:
-                shape = Shape(shape.dtype, (size_of(self.graph, n) for n in shape), -1)
+                shape = Shape(shape.dtype, [size_of(self.graph, n) for n in shape], -1)
             self._shape = shape
         return self._shape
 
@@ -116,9 +116,7 @@ class Value(Shaped):
             return tuple_size(self)
         if not self.shape:
             raise TypeError('a scalar has no length')
-        if self.shape[0] < 0:
-            raise TypeError('the length of {} is a symbol'.format(self.shape))
-        return self.shape[0]
+        return operator.index(self.shape[0])
 
     def __iter__(self) -> Iterator['Value']:
         return (self[i] for i in range(len(self)))
@@ -293,10 +291,10 @@ class Value(Shaped):
         sizes = integers(dims)
         if -1 in sizes:
             at = sizes.index(-1)
-            others = math.prod(sizes[:at] + sizes[at + 1:])
-            if others <= 0 or min(self.shape, default=0) < 0 or self.size % others:
+            size = quotient(self.shape, sizes[:at] + sizes[at + 1:])
+            if size is None:
                 raise ValueError('cannot reshape {} into {}'.format(self.shape, tuple(sizes)))
-            sizes[at] = self.size // others
+            sizes[at] = size
         if self.shape.dims == tuple(sizes):
             return self
         return self.graph.reshape(self, sizes)

@@ -1,5 +1,6 @@
 """Sizes of symbols: their arithmetic, what inference makes of them, and the numbers put in."""
 
+import copy
 import unittest
 
 import numpy
@@ -32,6 +33,31 @@ class SymbolTest(unittest.TestCase):
         other = self.context.graph().symbol('n')
         with self.assertRaisesRegex(ValueError, 'two graphs'):
             n + other
+
+    def test_it_is_no_number(self):
+        n = self.n
+        x = self.graph.parameter('f32', [n, 4, self.m], 'x')
+        for refused in (lambda: int(n), lambda: float(n), lambda: range(n), lambda: n < 3,
+                        lambda: max(n, 3), lambda: [0] * n, lambda: numpy.zeros(n),
+                        lambda: numpy.arange(n), lambda: numpy.sqrt(n), lambda: x / n,
+                        lambda: len(x), lambda: list(x), lambda: [1, 2, 3][:n], lambda: copy.copy(n)):
+            with self.assertRaises(TypeError):
+                refused()
+        self.assertTrue(n)
+        self.assertEqual((n == 3, n != 3, n == n + 0, n == None), (False, True, True, False))
+        self.assertEqual({n: 1}[n + 1 - 1], 1)
+        self.assertEqual((x.size, sum([n, 1, n])), (4 * n * self.m, 2 * n + 1))
+
+    def test_a_size_that_follows_from_the_others(self):
+        n, m = self.n, self.m
+        x = self.graph.parameter('f32', [n, 4, m], 'x')
+        for dims, wanted in (((-1,), (4 * n * m,)), ((n, -1), (n, 4 * m)), ((m, n, -1), (m, n, 4)),
+                             ((-1, 2), (2 * n * m, 2)), ((n, m, 2, 2, -1), (n, m, 2, 2, 1))):
+            self.assertEqual(x.reshape(*dims).shape.dims, wanted)
+        self.assertEqual(x.ravel().shape.dims, (4 * n * m,))
+        for dims in ((3, -1), (n, n, -1), (n + 1, -1), (0, -1)):
+            with self.assertRaisesRegex(ValueError, 'cannot reshape'):
+                x.reshape(*dims)
 
     def test_shapes(self):
         graph, n = self.graph, self.n
@@ -68,7 +94,7 @@ class SymbolTest(unittest.TestCase):
 
     def test_raw_integers(self):
         with self.assertRaisesRegex(kiln.KilnError, 'parameter.*kiln_graph_symbol_affine'):
-            self.graph.parameter('f32', [2 * int(self.n)])
+            self.graph.parameter('f32', [2 * self.n.number])
 
     def test_bounds(self):
         graph = self.graph
