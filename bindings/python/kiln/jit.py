@@ -7,69 +7,24 @@ import os
 import sys
 import threading
 import types
+import weakref
 from collections import OrderedDict
 from typing import (Any, Callable, Dict, Hashable, Iterator, List, NamedTuple, Optional, Sequence,
                     Tuple, Union, overload)
 
 from ._dtypes import DType, numpy_dtype
-from ._library import lean
+from ._library import KilnError, lean
 from ._operators import as_number
+from ._signatures import Family, Layout, Symbolic
+from ._table import Code
+from ._trees import flatten, paths, unflatten
 from .context import Context
 from .device import Buffer, Device
 from .executable import Executable
 from .graph import Graph
 from .session import Function
+from .symbol import Looks
 from .value import Value
-
-# --- Structures: nested tuples, lists and dicts as hashable objects, and their leaves
-
-_LEAF = '*'
-
-
-def _flatten(tree: Any, leaves: List[Any]) -> Any:
-    """The structure of a tree, whose leaves are appended to a list: for a container its type, its
-    children's structures and, for a dict, its keys; for None itself.
-    """
-    if not isinstance(tree, (tuple, list, dict)):
-        if tree is None:
-            return None
-        if type(tree) is Value and tree.dtype.kind == 'tuple':
-            return tuple, tuple([_flatten(child, leaves) for child in tree])
-        leaves.append(tree)
-        return _LEAF
-    if isinstance(tree, dict):
-        return dict, tuple([_flatten(child, leaves) for child in tree.values()]), tuple(tree)
-    kind = type(tree)
-    if not hasattr(kind, '_fields'):
-        kind = tuple if isinstance(tree, tuple) else list
-    return kind, tuple([_flatten(child, leaves) for child in tree])
-
-
-def _unflatten(structure: Any, leaves: Iterator[Any]) -> Any:
-    """The tree of a structure with these leaves."""
-    if structure is None:
-        return None
-    if structure is _LEAF:
-        return next(leaves)
-    kind = structure[0]
-    children = [_unflatten(child, leaves) for child in structure[1]]
-    if kind is dict:
-        return dict(zip(structure[2], children))
-    return kind(*children) if hasattr(kind, '_fields') else kind(children)
-
-
-def _paths(structure: Any, path: str) -> Iterator[str]:
-    """A name for each leaf, such as 'params.weights.0'."""
-    if structure is None:
-        return
-    if structure is _LEAF:
-        yield path
-        return
-    keys = structure[2] if structure[0] is dict else getattr(
-        structure[0], '_fields', range(len(structure[1])))
-    for key, child in zip(keys, structure[1]):
-        yield from _paths(child, '{}.{}'.format(path, key))
-
 
 # --- Leaves
 
@@ -131,13 +86,14 @@ _device_of = lean('kiln_buffer_device')
 class _Program:
     """A compiled signature; made by the thread that holds the lock."""
 
-    __slots__ = ('lock', 'run', 'structure', 'failed')
+    __slots__ = ('lock', 'run', 'structure', 'failed', 'family')
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.run: Optional[Callable[[List[Any]], List[Buffer]]] = None
         self.structure: Any = None  # of the results
         self.failed = False
+        self.family: Optional[Family] = None  # which lives as long as a program of it
 
 
 def _runner(compiled: Union[Executable, Function], context: Context, device: Device
@@ -168,22 +124,29 @@ class Jitted:
 
     def __init__(self, function: Callable[..., Any], context: Optional[Context],
                  device: Union[None, str, Device], static_argnums: Union[int, Sequence[int]],
-                 must_compile: bool, max_programs: int) -> None:
+                 must_compile: bool, max_programs: int, lazy: bool,
+                 asynchronous_compilation: bool) -> None:
         if not callable(function):
             raise TypeError('{!r} cannot be called'.format(function))
         if isinstance(device, Device) and context is None:
             raise ValueError('{!r} needs its context: jit(context=..., device=...)'.format(device))
         if max_programs < 1:
             raise ValueError('max_programs is {}'.format(max_programs))
+        if must_compile and (lazy or asynchronous_compilation):
+            raise ValueError('{} needs must_compile=False'.format(
+                'lazy' if lazy else 'asynchronous_compilation'))
         functools.update_wrapper(self, function)
         self.__wrapped__ = function
         self._context, self._device_wanted = context, device
         self._must_compile, self._max_programs = must_compile, max_programs
+        self._lazy, self._asynchronous = lazy, asynchronous_compilation
         self._names = _parameter_names(function)
         self._static = self._static_positions(static_argnums)
         self._static_names = frozenset(self._names[i] for i in self._static if i < len(self._names))
         self._lock = threading.Lock()
         self._programs: 'OrderedDict[Hashable, _Program]' = OrderedDict()
+        self._families: 'weakref.WeakValueDictionary[Hashable, Family]' = (
+            weakref.WeakValueDictionary())
         self._hits = self._misses = 0
         self._device_used: Optional[Tuple[Context, Device]] = None
 
@@ -213,7 +176,7 @@ class Jitted:
         """
         leaves: List[Any] = []
         static, dynamic, named = self._split(args, kwargs)
-        structure = _flatten((dynamic, named), leaves)
+        structure = flatten((dynamic, named), leaves)
         if Value in map(type, leaves):
             return self.__wrapped__(*args, **kwargs)
         context, device = self._place()
@@ -226,7 +189,8 @@ class Jitted:
                     self._make(program, key, device, len(args))
             if program.failed:
                 program = self._program(key)
-        return _unflatten(program.structure, iter(program.run(leaves)))
+        results = program.run(leaves)  # may trace the function, so the structure is read after it
+        return unflatten(program.structure, iter(results))
 
     def _split(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]
                ) -> Tuple[Hashable, Tuple[Any, ...], Dict[str, Any]]:
@@ -284,9 +248,9 @@ class Jitted:
         at = [i for i in range(len(positional[1]) + len(self._static)) if i not in self._static]
         for number, child in zip(at, positional[1]):
             name = self._names[number] if number < len(self._names) else 'arg{}'.format(number)
-            yield from _paths(child, name)
+            yield from paths(child, name)
         for name, child in zip(named[2], named[1]):
-            yield from _paths(child, name)
+            yield from paths(child, name)
 
     # --- Programs
 
@@ -305,20 +269,12 @@ class Jitted:
             return program
 
     def _make(self, program: _Program, key: Any, device: Device, count: int) -> None:
-        """Traces the function for a signature, and compiles the graph."""
-        context, structure, specs, static = key
+        """Makes the program of a signature."""
         try:
-            graph = context.graph(self._title())
-            results = self._traced(graph, structure, specs, static, count)
-            leaves: List[Any] = []
-            program.structure = _flatten(results, leaves)
-            if not leaves:
-                program.run = lambda _leaves: []
-                return
-            graph.set_results(*[self._result(graph, leaf) for leaf in leaves])
-            compiled: Union[Executable, Function] = (
-                graph.compile(device) if self._must_compile else Function(graph, device))
-            program.run = _runner(compiled, context, device)
+            if self._must_compile:
+                self._make_for_sizes(program, key, device, count)
+            else:
+                self._make_of_family(program, key, device, count)
         except BaseException:
             program.failed = True
             with self._lock:
@@ -326,14 +282,116 @@ class Jitted:
                     del self._programs[key]
             raise
 
-    def _traced(self, graph: Graph, structure: Any, specs: Sequence[_Spec], static: Any,
-                count: int) -> Any:
+    def _make_for_sizes(self, program: _Program, key: Any, device: Device, count: int) -> None:
+        """Traces the function for the sizes of a signature, and compiles the graph."""
+        graph, program.structure = self._graph(key, [dims for _, dims, _ in key[2]], count)
+        if graph is None:
+            program.run = lambda _leaves: []
+            return
+        program.run = _runner(graph.compile(device) if self._must_compile
+                              else self._function(graph, device), key[0], device)
+
+    def _function(self, graph: Graph, device: Device) -> Function:
+        return Function(graph, device, lazy=self._lazy, max_programs=self._max_programs,
+                        asynchronous_compilation=self._asynchronous)
+
+    def _make_of_family(self, program: _Program, key: Any, device: Device, count: int) -> None:
+        """The first signature of a structure, with element types and ranks, is traced for its
+        sizes. The second one is traced with symbols for those that differ: the function made of
+        that serves further signatures, without another call of the Python function.
+        """
+        context, structure, specs, static = key
+        with self._lock:
+            program.family = family = self._families.setdefault(
+                (context, structure, tuple((d, len(n), is_number) for d, n, is_number in specs),
+                 static), Family())
+        sizes = tuple(dims for _, dims, _ in specs)
+        with family.lock:
+            was_closed = family.is_closed
+            symbolic = family.find(sizes)
+            layout = None if symbolic is not None else family.next_layout(sizes)
+            if layout is not None and self._extend(family, key, layout, device, count):
+                family.known.append(sizes)
+                symbolic = family.find(sizes)  # it may have asked whether a size is the present one
+        if symbolic is not None:
+            program.structure = symbolic.structure
+            program.run = self._first_run(program, symbolic, key, device, count)
+            return
+        try:
+            self._make_for_sizes(program, key, device, count)
+        except BaseException:
+            family.is_closed = was_closed  # that was not because of symbols
+            raise
+        with family.lock:
+            if not family.known:
+                family.known.append(sizes)
+
+    def _extend(self, family: Family, key: Any, layout: Layout, device: Device, count: int) -> bool:
+        """Traces the function with symbols. False, and the family is closed, if it asks for the
+        numbers of sizes, or if an op cannot do without them.
+        """
+        looks = Looks()
+        family.is_closed = True  # for calls of the function in the function
+        try:
+            graph, structure = self._graph(key, layout, count, looks)
+            if graph is None or looks.are_refused:
+                return False
+            family.symbolics.append(
+                Symbolic(layout, looks, self._function(graph, device), structure))
+        except Exception:  # pylint: disable=broad-except
+            return False  # a mistake of the function is told when it is traced for sizes
+        except BaseException:
+            family.is_closed = False
+            raise
+        family.is_closed = False
+        return True
+
+    def _first_run(self, program: _Program, symbolic: Symbolic, key: Any, device: Device,
+                   count: int) -> Callable[[List[Any]], List[Buffer]]:
+        """A call of a function with symbols for new sizes. Those that an op refuses there, as it
+        refuses numbers when they are traced, are traced for themselves.
+        """
+        usual = _runner(symbolic.function, key[0], device)
+
+        def run(leaves: List[Any]) -> List[Buffer]:
+            try:
+                results = usual(leaves)
+            except KilnError as error:
+                if error.code != Code.INVALID_ARGUMENT:
+                    raise
+                self._make_for_sizes(program, key, device, count)
+                assert program.run is not None
+                return program.run(leaves)
+            program.run = usual
+            return results
+
+        return run
+
+    def _graph(self, key: Any, sizes: Union[Layout, List[Any]], count: int,
+               looks: Optional[Looks] = None) -> Tuple[Optional[Graph], Any]:
+        """The graph of the function for a signature, or for symbols, and the structure of its
+        results; no graph if there are none.
+        """
+        context, structure, specs, static = key
+        graph = context.graph(self._title())
+        graph.looks = looks
+        dims = sizes.graph_dims(graph) if isinstance(sizes, Layout) else sizes
+        results = self._traced(graph, structure, specs, dims, static, count)
+        leaves: List[Any] = []
+        results_structure = flatten(results, leaves)
+        if not leaves:
+            return None, results_structure
+        graph.set_results(*[self._result(graph, leaf) for leaf in leaves])
+        return graph, results_structure
+
+    def _traced(self, graph: Graph, structure: Any, specs: Sequence[_Spec], dims: List[Any],
+                static: Any, count: int) -> Any:
         """What the function returns for parameters of a graph."""
         values = []
-        for (dtype, dims, is_number), name in zip(specs, self._leaf_names(structure)):
-            value = graph.parameter(dtype, dims, name)
+        for (dtype, _, is_number), sizes, name in zip(specs, dims, self._leaf_names(structure)):
+            value = graph.parameter(dtype, sizes, name)
             values.append(as_number(value) if is_number else value)
-        dynamic, named = _unflatten(structure, iter(values))
+        dynamic, named = unflatten(structure, iter(values))
         fixed = {where: argument for where, _, argument in static}
         rest = iter(dynamic)
         args = [fixed.pop(i) if i in fixed else next(rest) for i in range(count)]
@@ -378,18 +436,21 @@ def _parameter_names(function: Callable[..., Any]) -> List[str]:
 @overload
 def jit(function: Callable[..., Any], *, context: Optional[Context] = ...,
         device: Union[None, str, Device] = ..., static_argnums: Union[int, Sequence[int]] = ...,
-        must_compile: bool = ..., max_programs: int = ...) -> Jitted: ...
+        must_compile: bool = ..., max_programs: int = ..., lazy: bool = ...,
+        asynchronous_compilation: bool = ...) -> Jitted: ...
 
 
 @overload
 def jit(*, context: Optional[Context] = ..., device: Union[None, str, Device] = ...,
         static_argnums: Union[int, Sequence[int]] = ..., must_compile: bool = ...,
-        max_programs: int = ...) -> Callable[[Callable[..., Any]], Jitted]: ...
+        max_programs: int = ..., lazy: bool = ..., asynchronous_compilation: bool = ...
+        ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
 def jit(function: Optional[Callable[..., Any]] = None, *, context: Optional[Context] = None,
         device: Union[None, str, Device] = None, static_argnums: Union[int, Sequence[int]] = (),
-        must_compile: bool = True, max_programs: int = 64) -> Any:
+        must_compile: bool = True, max_programs: int = 64, lazy: bool = False,
+        asynchronous_compilation: bool = False) -> Any:
     """Compiles a function of arrays when it is called; a decorator, `@kiln.jit` or
     `@kiln.jit(device='GPU:0')`.
 
@@ -412,11 +473,19 @@ def jit(function: Optional[Callable[..., Any]] = None, *, context: Optional[Cont
         static_argnums: the number of an argument, or several, whose values are part of the
             signature; they are hashable, and passed to the function as they are
         must_compile: whether the graph is compiled as a whole, or the call fails. False: clusters
-            are compiled, and other ops run op by op (`Function`)
+            are compiled, and other ops run op by op (`Function`). The function is then called for
+            the first sizes, and once more with symbols for those that change (`Symbol`); the graph
+            of that call serves all other sizes. It is called for each sizes, though, if it asks for
+            more than whether they are equal, and for sizes of 0 and 1.
         max_programs: the most programs kept; the least recently used one goes
+        lazy: whether clusters for new sizes run op by op until their second call, as those of
+            `Function`; with must_compile=False
+        asynchronous_compilation: whether clusters run op by op until they are compiled in the
+            background; with must_compile=False
     """
     def decorate(decorated: Callable[..., Any]) -> Jitted:
-        return Jitted(decorated, context, device, static_argnums, must_compile, max_programs)
+        return Jitted(decorated, context, device, static_argnums, must_compile, max_programs, lazy,
+                      asynchronous_compilation)
 
     return decorate if function is None else decorate(function)
 
