@@ -20,11 +20,11 @@ from ._dtypes import DType
 from ._library import KilnError
 from ._numpy import empty, empty_like, full, zeros
 from ._table import ALIGNMENT, VERSION, Code
-from .context import Context, OpMetadata, Trace
+from .context import Context, OpMetadata, Trace, default_context
 from .device import Buffer, Cancellation, Device, Event, MemoryInfo
 from .executable import Executable, ProgramCost, ProgramInfo, ProgramMemory
 from .graph import Graph
-from .jit import CacheInfo, Jitted, default_context, jit
+from .jit import CacheInfo, Jitted, jit
 from .session import Function, FunctionInfo, Session
 from .symbol import Symbol
 from .value import Value

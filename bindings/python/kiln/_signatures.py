@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Un
 from .symbol import Looks
 
 if TYPE_CHECKING:
+    from .device import Device
+    from .executable import Executable
     from .graph import Graph
     from .session import Function
 
@@ -51,17 +53,27 @@ class Layout:
 
 
 class Symbolic:
-    """A function of a graph with symbols, and the signatures that it serves.
+    """A graph with symbols, and the signatures that it serves.
 
     Attributes:
-        function: the function
+        function: the function of the graph; None: it is compiled for each signature
         structure: the structure of the results
     """
 
-    def __init__(self, layout: Layout, looks: Looks, function: 'Function',
+    def __init__(self, layout: Layout, graph: 'Graph', function: 'Optional[Function]',
                  structure: Any) -> None:
-        self._layout, self._looks = layout, looks
+        assert graph.looks is not None
+        self._layout, self._looks = layout, graph.looks
+        graph.looks = None  # it is complete
+        self._graph = graph if function is None else None
+        self._lock = threading.Lock()  # a graph is used by one thread at a time
         self.function, self.structure = function, structure
+
+    def compile(self, device: 'Device', signature: Sizes) -> 'Executable':
+        """The graph compiled for a signature that it serves."""
+        assert self._graph is not None
+        with self._lock:
+            return self._graph.compile(device, self._layout.sizes(signature))
 
     def serves(self, signature: Sizes) -> bool:
         """Whether the Python function would have made the same graph for the signature."""

@@ -1,7 +1,10 @@
 """Nested tuples, lists and dicts as hashable structures, and their leaves."""
 
-from typing import Any, Iterator, List
+import sys
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from ._dtypes import DType, numpy_dtype
+from .device import Buffer
 from .value import Value
 
 _LEAF = '*'
@@ -50,3 +53,43 @@ def paths(structure: Any, path: str) -> Iterator[str]:
         structure[0], '_fields', range(len(structure[1])))
     for key, child in zip(keys, structure[1]):
         yield from paths(child, '{}.{}'.format(path, key))
+
+
+# --- Leaves
+
+# Element type and sizes of an argument, and whether it is a number.
+Spec = Tuple[str, Tuple[int, ...], bool]
+_NUMBERS: Dict[type, Spec] = {bool: ('pred', (), True), int: ('s64', (), True),
+                               float: ('f64', (), True), complex: ('c128', (), True)}
+_names: Dict[Any, str] = {}  # of NumPy's types
+
+
+def _name_of(dtype: Any) -> str:
+    name = _names.get(dtype)
+    if name is None:
+        name = _names[dtype] = DType(dtype).name
+    return name
+
+
+def spec_of(leaf: Any) -> Optional[Spec]:
+    """The spec of a number, an array of NumPy's or a buffer; None for other objects."""
+    kind = type(leaf)
+    if kind is Buffer:
+        shape = leaf.shape
+        return shape.dtype, shape.dims, False
+    number = _NUMBERS.get(kind)
+    if number is not None:
+        return number
+    numpy = sys.modules.get('numpy')
+    if numpy is not None and isinstance(leaf, (numpy.ndarray, numpy.generic)):
+        return _name_of(leaf.dtype), leaf.shape, isinstance(leaf, numpy.generic)
+    for base in (int, float, complex):  # an IntEnum is an int
+        if isinstance(leaf, base):
+            return _NUMBERS[base]
+    return None
+
+
+def number_array(number: Any, dtype: str) -> Any:
+    """A number as an array of an element type."""
+    import numpy
+    return numpy.array(number, numpy_dtype(dtype))

@@ -1,6 +1,8 @@
 """The context, and timelines of its work."""
 
 import ctypes
+import os
+import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _structs
@@ -223,3 +225,30 @@ class Context(Handle):
     def run_trace(self) -> Trace:
         """A trace of single runs, those that name it: `session.run(..., trace=trace)`"""
         return Trace(made(lib.kiln_trace_create, self))
+
+_default: Optional[Context] = None
+_default_lock = threading.Lock()
+
+
+def default_context() -> Context:
+    """The context of functions of `kiln.jit` that are given none. It is made when it is first
+    needed, and again after it was closed; a child of fork() has its own.
+    """
+    global _default
+    found = _default
+    if found is None or found.closed:
+        with _default_lock:
+            found = _default
+            if found is None or found.closed:
+                found = _default = Context()
+    return found
+
+
+def _after_fork() -> None:
+    global _default, _default_lock
+    _default = None  # its threads are the parent's
+    _default_lock = threading.Lock()  # another thread may have held it
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -3,8 +3,6 @@
 import functools
 import inspect
 import operator
-import os
-import sys
 import threading
 import types
 import weakref
@@ -12,58 +10,18 @@ from collections import OrderedDict
 from typing import (Any, Callable, Dict, Hashable, Iterator, List, NamedTuple, Optional, Sequence,
                     Tuple, Union, overload)
 
-from ._dtypes import DType, numpy_dtype
 from ._library import KilnError, lean
 from ._operators import as_number
-from ._signatures import Family, Layout, Symbolic
+from ._signatures import Family, Layout, Sizes, Symbolic
 from ._table import Code
-from ._trees import flatten, paths, unflatten
-from .context import Context
+from ._trees import Spec, flatten, number_array, paths, spec_of, unflatten
+from .context import Context, default_context
 from .device import Buffer, Device
 from .executable import Executable
 from .graph import Graph
 from .session import Function
 from .symbol import Looks
 from .value import Value
-
-# --- Leaves
-
-# Element type and sizes of an argument, and whether it is a number.
-_Spec = Tuple[str, Tuple[int, ...], bool]
-_NUMBERS: Dict[type, _Spec] = {bool: ('pred', (), True), int: ('s64', (), True),
-                               float: ('f64', (), True), complex: ('c128', (), True)}
-_names: Dict[Any, str] = {}  # of NumPy's types
-
-
-def _name_of(dtype: Any) -> str:
-    name = _names.get(dtype)
-    if name is None:
-        name = _names[dtype] = DType(dtype).name
-    return name
-
-
-def _spec(leaf: Any) -> Optional[_Spec]:
-    """The spec of a number, an array of NumPy's or a buffer; None for other objects."""
-    kind = type(leaf)
-    if kind is Buffer:
-        shape = leaf.shape
-        return shape.dtype, shape.dims, False
-    number = _NUMBERS.get(kind)
-    if number is not None:
-        return number
-    numpy = sys.modules.get('numpy')
-    if numpy is not None and isinstance(leaf, (numpy.ndarray, numpy.generic)):
-        return _name_of(leaf.dtype), leaf.shape, isinstance(leaf, numpy.generic)
-    for base in (int, float, complex):  # an IntEnum is an int
-        if isinstance(leaf, base):
-            return _NUMBERS[base]
-    return None
-
-
-def _number_array(number: Any, dtype: str) -> Any:
-    import numpy
-    return numpy.array(number, numpy_dtype(dtype))
-
 
 # --- Programs
 
@@ -220,17 +178,17 @@ class Jitted:
             used = self._device_used = (context, device)
         return used
 
-    def _specs(self, leaves: List[Any], structure: Any, device: Device) -> Tuple[_Spec, ...]:
+    def _specs(self, leaves: List[Any], structure: Any, device: Device) -> Tuple[Spec, ...]:
         """The specs of all leaves; numbers become arrays, and other objects buffers."""
         specs = []
         for i, leaf in enumerate(leaves):
             try:
-                spec = _spec(leaf)
+                spec = spec_of(leaf)
                 if spec is None:
                     leaves[i] = leaf = device._argument(leaf, 'f64')
                     spec = leaf.shape.dtype, leaf.shape.dims, False
                 elif spec[2]:
-                    leaves[i] = _number_array(leaf, spec[0])
+                    leaves[i] = number_array(leaf, spec[0])
             except (TypeError, ValueError) as error:
                 path = list(self._leaf_names(structure))[i]
                 raise TypeError('{}: the argument {} is neither an array nor a number ({}); other '
@@ -269,12 +227,27 @@ class Jitted:
             return program
 
     def _make(self, program: _Program, key: Any, device: Device, count: int) -> None:
-        """Makes the program of a signature."""
+        """Makes the program of a signature.
+
+        The first signature of a structure, with element types and ranks, is traced for its sizes.
+        The second one is traced with symbols for those that differ, and that graph serves further
+        signatures without another call of the Python function.
+        """
         try:
-            if self._must_compile:
+            sizes = tuple(dims for _, dims, _ in key[2])
+            program.family = family = self._family(key)
+            was_closed = family.is_closed
+            symbolic = self._symbolic(family, key, sizes, device, count)
+            if symbolic is not None and self._make_of(symbolic, program, key, sizes, device, count):
+                return
+            try:
                 self._make_for_sizes(program, key, device, count)
-            else:
-                self._make_of_family(program, key, device, count)
+            except BaseException:
+                family.is_closed = was_closed  # that was not because of symbols
+                raise
+            with family.lock:
+                if not family.known:
+                    family.known.append(sizes)
         except BaseException:
             program.failed = True
             with self._lock:
@@ -295,49 +268,37 @@ class Jitted:
         return Function(graph, device, lazy=self._lazy, max_programs=self._max_programs,
                         asynchronous_compilation=self._asynchronous)
 
-    def _make_of_family(self, program: _Program, key: Any, device: Device, count: int) -> None:
-        """The first signature of a structure, with element types and ranks, is traced for its
-        sizes. The second one is traced with symbols for those that differ: the function made of
-        that serves further signatures, without another call of the Python function.
-        """
+    # --- Graphs with symbols
+
+    def _family(self, key: Any) -> Family:
+        """The family of a signature."""
         context, structure, specs, static = key
+        kinds = tuple((dtype, len(dims), is_number) for dtype, dims, is_number in specs)
         with self._lock:
-            program.family = family = self._families.setdefault(
-                (context, structure, tuple((d, len(n), is_number) for d, n, is_number in specs),
-                 static), Family())
-        sizes = tuple(dims for _, dims, _ in specs)
+            return self._families.setdefault((context, structure, kinds, static), Family())
+
+    def _symbolic(self, family: Family, key: Any, sizes: Sizes, device: Device, count: int
+                  ) -> Optional[Symbolic]:
+        """A graph with symbols that serves a signature, made for it where one can be."""
         with family.lock:
-            was_closed = family.is_closed
-            symbolic = family.find(sizes)
-            layout = None if symbolic is not None else family.next_layout(sizes)
+            found = family.find(sizes)
+            layout = None if found is not None else family.next_layout(sizes)
             if layout is not None and self._extend(family, key, layout, device, count):
                 family.known.append(sizes)
-                symbolic = family.find(sizes)  # it may have asked whether a size is the present one
-        if symbolic is not None:
-            program.structure = symbolic.structure
-            program.run = self._first_run(program, symbolic, key, device, count)
-            return
-        try:
-            self._make_for_sizes(program, key, device, count)
-        except BaseException:
-            family.is_closed = was_closed  # that was not because of symbols
-            raise
-        with family.lock:
-            if not family.known:
-                family.known.append(sizes)
+                found = family.find(sizes)  # it may have asked whether a size is the present one
+            return found
 
     def _extend(self, family: Family, key: Any, layout: Layout, device: Device, count: int) -> bool:
         """Traces the function with symbols. False, and the family is closed, if it asks for the
         numbers of sizes, or if an op cannot do without them.
         """
-        looks = Looks()
         family.is_closed = True  # for calls of the function in the function
         try:
-            graph, structure = self._graph(key, layout, count, looks)
-            if graph is None or looks.are_refused:
+            graph, structure = self._graph(key, layout, count)
+            if graph is None or graph.looks is None or graph.looks.are_refused:
                 return False
-            family.symbolics.append(
-                Symbolic(layout, looks, self._function(graph, device), structure))
+            function = None if self._must_compile else self._function(graph, device)
+            family.symbolics.append(Symbolic(layout, graph, function, structure))
         except Exception:  # pylint: disable=broad-except
             return False  # a mistake of the function is told when it is traced for sizes
         except BaseException:
@@ -346,12 +307,29 @@ class Jitted:
         family.is_closed = False
         return True
 
-    def _first_run(self, program: _Program, symbolic: Symbolic, key: Any, device: Device,
-                   count: int) -> Callable[[List[Any]], List[Buffer]]:
-        """A call of a function with symbols for new sizes. Those that an op refuses there, as it
-        refuses numbers when they are traced, are traced for themselves.
+    def _make_of(self, symbolic: Symbolic, program: _Program, key: Any, sizes: Sizes,
+                 device: Device, count: int) -> bool:
+        """Makes a program of a graph with symbols; False if an op refuses the sizes, as a slice
+        beyond the end, which is cut off where it is traced for numbers.
         """
-        usual = _runner(symbolic.function, key[0], device)
+        if symbolic.function is not None:
+            run = self._first_run(program, symbolic.function, key, device, count)
+        else:
+            try:
+                run = _runner(symbolic.compile(device, sizes), key[0], device)
+            except KilnError as error:
+                if error.code != Code.INVALID_ARGUMENT:
+                    raise
+                return False
+        program.structure, program.run = symbolic.structure, run
+        return True
+
+    def _first_run(self, program: _Program, function: Function, key: Any, device: Device,
+                   count: int) -> Callable[[List[Any]], List[Buffer]]:
+        """A call of a function with symbols for new sizes. A function tells only then that an op
+        refuses them.
+        """
+        usual = _runner(function, key[0], device)
 
         def run(leaves: List[Any]) -> List[Buffer]:
             try:
@@ -367,16 +345,19 @@ class Jitted:
 
         return run
 
-    def _graph(self, key: Any, sizes: Union[Layout, List[Any]], count: int,
-               looks: Optional[Looks] = None) -> Tuple[Optional[Graph], Any]:
+    # --- Tracing
+
+    def _graph(self, key: Any, sizes: Union[Layout, List[Any]], count: int
+               ) -> Tuple[Optional[Graph], Any]:
         """The graph of the function for a signature, or for symbols, and the structure of its
         results; no graph if there are none.
         """
         context, structure, specs, static = key
         graph = context.graph(self._title())
-        graph.looks = looks
-        dims = sizes.graph_dims(graph) if isinstance(sizes, Layout) else sizes
-        results = self._traced(graph, structure, specs, dims, static, count)
+        if isinstance(sizes, Layout):
+            graph.looks = Looks()
+            sizes = sizes.graph_dims(graph)
+        results = self._traced(graph, structure, specs, sizes, static, count)
         leaves: List[Any] = []
         results_structure = flatten(results, leaves)
         if not leaves:
@@ -384,7 +365,7 @@ class Jitted:
         graph.set_results(*[self._result(graph, leaf) for leaf in leaves])
         return graph, results_structure
 
-    def _traced(self, graph: Graph, structure: Any, specs: Sequence[_Spec], dims: List[Any],
+    def _traced(self, graph: Graph, structure: Any, specs: Sequence[Spec], dims: List[Any],
                 static: Any, count: int) -> Any:
         """What the function returns for parameters of a graph."""
         values = []
@@ -454,12 +435,17 @@ def jit(function: Optional[Callable[..., Any]] = None, *, context: Optional[Cont
     """Compiles a function of arrays when it is called; a decorator, `@kiln.jit` or
     `@kiln.jit(device='GPU:0')`.
 
-    Arguments are arrays, buffers and numbers, and tuples, lists, dicts and None of them. For each
-    new signature (these structures, element types and sizes) the function is called once with
-    values of a new graph in their place, and the graph is compiled. So it computes with operators,
-    NumPy's functions, `kiln.nn` and methods of `x.graph`; what else it does is done by that call
-    only. Results are buffers in the structure that the function returns. Arrays and numbers from
+    Arguments are arrays, buffers and numbers, and tuples, lists, dicts and None of them. For a new
+    signature (these structures, element types and sizes) the function is called with values of a
+    new graph in their place, and the graph is compiled. So it computes with operators, NumPy's
+    functions, `kiln.nn` and methods of `x.graph`; what else it does is done by that call only.
+    Results are buffers in the structure that the function returns. Arrays and numbers from
     elsewhere are constants.
+
+    Signatures that differ in sizes only have programs of their own, but the function is called for
+    two of them at most where possible: for the first one, and with symbols (`Symbol`) for the sizes
+    that change. It is called for each of them, though, if it asks for numbers of sizes, and not
+    just whether they are equal, and for arrays with sizes of 0 and 1.
 
     A number, or a NumPy scalar, is an argument as well: other values need no compilation. With
     operators and NumPy's functions it takes the element type of the array it meets, as in NumPy,
@@ -473,10 +459,7 @@ def jit(function: Optional[Callable[..., Any]] = None, *, context: Optional[Cont
         static_argnums: the number of an argument, or several, whose values are part of the
             signature; they are hashable, and passed to the function as they are
         must_compile: whether the graph is compiled as a whole, or the call fails. False: clusters
-            are compiled, and other ops run op by op (`Function`). The function is then called for
-            the first sizes, and once more with symbols for those that change (`Symbol`); the graph
-            of that call serves all other sizes. It is called for each sizes, though, if it asks for
-            more than whether they are equal, and for sizes of 0 and 1.
+            are compiled, and other ops run op by op (`Function`)
         max_programs: the most programs kept; the least recently used one goes
         lazy: whether clusters for new sizes run op by op until their second call, as those of
             `Function`; with must_compile=False
@@ -488,31 +471,3 @@ def jit(function: Optional[Callable[..., Any]] = None, *, context: Optional[Cont
                       asynchronous_compilation)
 
     return decorate if function is None else decorate(function)
-
-
-_default: Optional[Context] = None
-_default_lock = threading.Lock()
-
-
-def default_context() -> Context:
-    """The context of functions of `kiln.jit` that are given none. It is made when it is first
-    needed, and again after it was closed; a child of fork() has its own.
-    """
-    global _default
-    found = _default
-    if found is None or found.closed:
-        with _default_lock:
-            found = _default
-            if found is None or found.closed:
-                found = _default = Context()
-    return found
-
-
-def _after_fork() -> None:
-    global _default, _default_lock
-    _default = None  # its threads are the parent's
-    _default_lock = threading.Lock()  # another thread may have held it
-
-
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(after_in_child=_after_fork)
