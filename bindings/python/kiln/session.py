@@ -84,10 +84,16 @@ class Session(Handle):
 
     def prepare(self, feeds: Sequence['Value'], fetches: Sequence['Value'],
                 targets: Sequence['Value'] = ()) -> ProgramInfo:
-        """Places and compiles a run with these feeds, fetches and targets; its cost."""
+        """Places and compiles a run with these feeds, fetches and targets, and returns its cost.
+        After Ctrl-C that goes on in the background.
+        """
         struct = _structs.ProgramInfo()
-        lib.kiln_session_prepare(self, *_values(feeds), *_values(fetches), *_values(targets),
-                                 ctypes.byref(struct))
+        lists = *_values(feeds), *_values(fetches), *_values(targets)
+
+        def prepare() -> None:
+            lib.kiln_session_prepare(self, *lists, ctypes.byref(struct))
+
+        interruptible(prepare, _nothing)
         return _info(struct)
 
     def run(self, feeds: Mapping['Value', Any], fetches: Sequence['Value'],
@@ -126,7 +132,6 @@ class Session(Handle):
         if self._stays:
             return with_causes(execute)
         return interruptible(lambda: with_causes(execute), flag.set, made_results.leave)
-
 
     @property
     def variables(self) -> List[str]:
@@ -191,7 +196,9 @@ class Function(Handle):
         fields.update(must_compile=int(must_compile), lazy=int(lazy), max_programs=max_programs,
                       asynchronous_compilation=int(asynchronous_compilation))
         made_options = options(_structs.FunctionOptions, lib.kiln_function_options_init, **fields)
-        super().__init__(made(lib.kiln_function_create, graph, ctypes.byref(made_options)))
+        # What is compiled when Ctrl-C comes is left to end by itself.
+        super().__init__(interruptible(
+            lambda: made(lib.kiln_function_create, graph, ctypes.byref(made_options)), _nothing))
         self.device = graph.context.device('CPU:0') if device is None else device
         self._result_count: int = lib.kiln_function_result_count(self)
         self._parameters = [value.shape.dtype for value in graph.parameters]
@@ -240,6 +247,10 @@ class Function(Handle):
         if self._stays:
             return with_causes(execute)
         return interruptible(lambda: with_causes(execute), flag.set, made_results.leave)
+
+
+def _nothing() -> None:
+    """The cancellation of work that has none."""
 
 
 def _values(values: Sequence['Value']) -> 'Tuple[ctypes.Array[Any], int]':

@@ -243,6 +243,8 @@ class CallsTest(unittest.TestCase):
         session = kiln.Session(graph)
         self.assertLess(self.quickest_end(
             lambda: session.run({graph.parameters[0]: 1}, [graph.result])), 0.05)
+        function = kiln.Function(graph)
+        self.assertLess(self.quickest_end(lambda: function(1)), 0.05)
         # Waits end, and what they wait for goes on.
         (result,), event = executable.start([1])
         for wait in (event.wait, lambda: event.wait(60), lambda: numpy.asarray(result),
