@@ -7,7 +7,7 @@ from typing import Any, Iterable, NamedTuple, Optional, Tuple
 from ._dtypes import NATIVE, DType, DTypeLike, dtype_name, dtype_number, number_of_type_string
 from ._library import lib
 from ._structs import Shape as ShapeStruct
-from .symbol import has_symbols
+from .symbol import Symbol, has_symbols
 
 # The types of the buffer protocol, by kind and size.
 _KINDS = {'?': 'b', 'b': 'i', 'h': 'i', 'i': 'i', 'l': 'i', 'q': 'i', 'B': 'u', 'H': 'u', 'I': 'u',
@@ -18,16 +18,14 @@ _SIGNED = ('s2', 's4')
 
 class Shape(Tuple[int, ...]):
     """The shape of an array: a tuple of its sizes, with the element type. In a graph a size may be
-    a `Symbol`; `byte_size` is then -1.
+    a `Symbol`; there is no `byte_size` then.
 
     Attributes:
         dtype: the element type's name
-        dims: the sizes
-        byte_size: bytes of the elements in row-major order
     """
 
     dtype: str
-    byte_size: int
+    _bytes: int
 
     def __new__(cls, dtype: str, dims: Iterable[int] = (),
                 byte_size: Optional[int] = None) -> 'Shape':
@@ -35,12 +33,21 @@ class Shape(Tuple[int, ...]):
         shape = super().__new__(cls, elements)
         shape.dtype = dtype
         if byte_size is not None:
-            shape.byte_size = byte_size
+            shape._bytes = byte_size
         elif has_symbols(shape):
-            shape.byte_size = -1
+            shape._bytes = -1
         else:
-            shape.byte_size = math.prod(shape) * lib.kiln_dtype_bits(dtype_number(dtype)) // 8
+            shape._bytes = math.prod(shape) * lib.kiln_dtype_bits(dtype_number(dtype)) // 8
         return shape
+
+    @property
+    def byte_size(self) -> int:
+        """Bytes of the elements in row-major order. TypeError where a size is a symbol."""
+        if self._bytes < 0:
+            for size in self:
+                if isinstance(size, Symbol):
+                    size.refuse()
+        return self._bytes
 
     @property
     def dims(self) -> Tuple[int, ...]:
@@ -62,7 +69,7 @@ class Shape(Tuple[int, ...]):
         return '{}[{}]'.format(self.dtype, ','.join(map(str, self)))
 
     def __getnewargs__(self) -> Tuple[Any, ...]:
-        return self.dtype, self.dims, self.byte_size
+        return self.dtype, self.dims, self._bytes
 
 
 class Shaped:

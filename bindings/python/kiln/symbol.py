@@ -71,7 +71,7 @@ class Symbol(_Size):
 
     def _combined(self, function: Callable[..., int], other: int) -> int:
         if isinstance(other, (float, complex)):
-            self._refuse()
+            self.refuse()
         if not _is_size(other):
             return NotImplemented
         if isinstance(other, Symbol):
@@ -102,18 +102,19 @@ class Symbol(_Size):
 
     def __hash__(self) -> int:
         if self.graph.looks is not None:  # equality would not be asked
-            self._refuse()
+            self.refuse()
         return hash(self.number)
 
     # --- Refused uses
 
-    def _refuse(self, *_: object) -> NoReturn:
+    def refuse(self, *_: object) -> NoReturn:
+        """Raises TypeError, because a number is asked for."""
         if self.graph.looks is not None:
             self.graph.looks.are_refused = True
         raise TypeError('{} has no number before the graph is compiled; sizes are sums, differences '
                         'and products of symbols'.format(self))
 
-    _refused: Any = _refuse  # of as many parameters as each of these has
+    _refused: Any = refuse  # of as many parameters as each of these has
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _refused
     __mod__ = __rmod__ = __divmod__ = __rdivmod__ = __pow__ = __rpow__ = _refused
     __lt__ = __le__ = __gt__ = __ge__ = _refused

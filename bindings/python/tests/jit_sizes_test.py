@@ -93,6 +93,8 @@ class SizesTest(unittest.TestCase):
                          lambda x: x / F32(x.shape[0]), lambda x: x if x.shape[0] > 5 else -x,
                          lambda x: x * {3: 1, 5: 2, 6: 3, 8: 4}[x.shape[0]], lambda x: x[::-1],
                          lambda x: x + numpy.arange(x.shape[0], dtype=F32),
+                         lambda x: x * F32(numpy.shape(x)[0] if isinstance(x, numpy.ndarray)
+                                           else x.shape.byte_size / 4),
                          lambda x: (x, x.shape[0]), lambda x: x * x.shape[0]):
             traced, calls = self.traced(function)
             for n in (3, 5, 6, 8, 6):

@@ -40,7 +40,8 @@ class SymbolTest(unittest.TestCase):
         for refused in (lambda: int(n), lambda: float(n), lambda: range(n), lambda: n < 3,
                         lambda: max(n, 3), lambda: [0] * n, lambda: numpy.zeros(n),
                         lambda: numpy.arange(n), lambda: numpy.sqrt(n), lambda: x / n,
-                        lambda: len(x), lambda: list(x), lambda: [1, 2, 3][:n], lambda: copy.copy(n)):
+                        lambda: x.shape.byte_size, lambda: len(x), lambda: list(x),
+                        lambda: [1, 2, 3][:n], lambda: copy.copy(n)):
             with self.assertRaises(TypeError):
                 refused()
         self.assertTrue(n)
