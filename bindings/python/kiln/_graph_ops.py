@@ -615,12 +615,14 @@ class GraphOps(GraphBase):
         deviation b. Each run of the op gives new ones; rng-bit-generator is determined by its
         state.
         """
+        self.has_effects = True
         return self.value(lib.kiln_op_rng(self, a.id, b.id, *text(distribution), *ints(dims)))
 
     def rng_get_and_update_state(self, delta: int) -> Value:
         """A fresh state of rng-bit-generator for this number of blocks of random bits, shared with
         no other run of the op: the key and the counter, u64[2].
         """
+        self.has_effects = True
         return self.value(lib.kiln_op_rng_get_and_update_state(self, delta))
 
     def rng_bit_generator(self, initial_state: Value, algorithm: str, dtype: DTypeLike,
@@ -695,11 +697,13 @@ class GraphOps(GraphBase):
     def infeed(self, token: Value, dtype: DTypeLike, dims: Iterable[int],
                infeed_config: str = '') -> Value:
         """The next value of the queue into the program, and a token, as a tuple."""
+        self.has_effects = True
         return self.value(lib.kiln_op_infeed(self, token.id, *text(infeed_config),
                                              dtype_number(dtype), *ints(dims)))
 
     def outfeed(self, operand: Value, token: Value, outfeed_config: str = '') -> Value:
         """Puts a value into the queue out of the program."""
+        self.has_effects = True
         return self.value(lib.kiln_op_outfeed(self, operand.id, token.id, *text(outfeed_config)))
 
     def recv(self, token: Value, channel_id: int, dtype: DTypeLike, dims: Iterable[int],
@@ -708,12 +712,14 @@ class GraphOps(GraphBase):
         """Requests a value of another process: a tuple of it, a u32 context and a token, for
         recv-done.
         """
+        self.has_effects = True
         return self.value(lib.kiln_op_recv(self, token.id, channel_id, int(is_host_transfer),
                                            *groups(source_target_pairs), dtype_number(dtype),
                                            *ints(dims)))
 
     def recv_done(self, operand: Value, channel_id: int, is_host_transfer: bool = False) -> Value:
         """The value requested by a recv, and a token, as a tuple."""
+        self.has_effects = True
         return self.value(lib.kiln_op_recv_done(self, operand.id, channel_id,
                                                 int(is_host_transfer)))
 
@@ -722,11 +728,13 @@ class GraphOps(GraphBase):
         """Gives a value to another process: a tuple of it, a u32 context and a token, for
         send-done.
         """
+        self.has_effects = True
         return self.value(lib.kiln_op_send(self, operand.id, token.id, channel_id,
                                            int(is_host_transfer), *groups(source_target_pairs)))
 
     def send_done(self, operand: Value, channel_id: int, is_host_transfer: bool = False) -> Value:
         """A token that is ready when the value of a send has been received."""
+        self.has_effects = True
         return self.value(lib.kiln_op_send_done(self, operand.id, channel_id,
                                                 int(is_host_transfer)))
 
@@ -822,6 +830,7 @@ class GraphOps(GraphBase):
         separated by spaces; without data the operand's value. Arrays of more than 1000 elements are
         printed as {...}.
         """
+        self.has_effects = True
         return self.value(lib.kiln_op_print(self, operand.id, *values(data), *text(message)))
 
     def assert_(self, pred: Value, operand: Value, data: Iterable[Value],
@@ -830,6 +839,7 @@ class GraphOps(GraphBase):
         INVALID_ARGUMENT, the message, and the values of the data; arrays of more than 1000 elements
         are shown as {...}.
         """
+        self.has_effects = True
         return self.value(lib.kiln_op_assert(self, pred.id, operand.id, *values(data),
                                              *text(message)))
 
@@ -845,10 +855,12 @@ class GraphOps(GraphBase):
         """The operand, which becomes the value of a variable. A variable keeps its element type and
         its number of dimensions.
         """
+        self.has_effects = True
         return self.value(lib.kiln_op_assign(self, operand.id, *text(variable)))
 
     def assign_add(self, operand: Value, variable: str) -> Value:
         """Adds the operand, of the variable's shape, to a variable, and returns the new value.
         NOT_FOUND if the variable has no value yet.
         """
+        self.has_effects = True
         return self.value(lib.kiln_op_assign_add(self, operand.id, *text(variable)))

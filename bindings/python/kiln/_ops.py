@@ -21,15 +21,17 @@ class GraphBase(Handle):
 
     Attributes:
         context: the context that it is of
+        has_effects: whether ops of its methods have side effects
         looks: what the code that builds it sees of its symbols; None: nobody asks
     """
 
-    __slots__ = ('context', '_values', 'looks')
+    __slots__ = ('context', '_values', 'has_effects', 'looks')
     _noun = 'graph'
 
     def __init__(self, context: 'Context', address: int) -> None:
         super().__init__(address)
         self.context = context
+        self.has_effects = False
         self.looks: Optional[Looks] = None
         self._values: 'weakref.WeakValueDictionary[int, Value]' = weakref.WeakValueDictionary()
 

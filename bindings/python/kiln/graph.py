@@ -111,6 +111,7 @@ class Graph(GraphOps):
             has_side_effect: it is run even if its results are unused
             aliases: for each result the number of the operand that it shares memory with, or -1
         """
+        self.has_effects = self.has_effects or has_side_effect
         shapes, pointers = _shapes(results)
         config, config_length = text(backend_config)
         fields: Dict[str, Any] = {'backend_config': config, 'backend_config_length': config_length,
@@ -134,6 +135,7 @@ class Graph(GraphOps):
                 are a tuple
             has_side_effect: it is run even if its results are unused
         """
+        self.has_effects = self.has_effects or has_side_effect
         shapes, pointers = _shapes(results)
         ids = (ctypes.c_uint64 * len(operands))(*(v.id for v in operands))
         return self.value(lib.kiln_op_host_callback(self, *text(callback), ids, len(operands),

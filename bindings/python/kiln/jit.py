@@ -297,7 +297,12 @@ class Jitted:
             graph, structure = self._graph(key, layout, count)
             if graph is None or graph.looks is None or graph.looks.are_refused:
                 return False
-            function = None if self._must_compile else self._function(graph, device)
+            function = None
+            if not self._must_compile:
+                # A run that fails by its sizes is repeated (`_first_run`), but no side effect.
+                if graph.has_effects:
+                    return False
+                function = self._function(graph, device)
             family.symbolics.append(Symbolic(layout, graph, function, structure))
         except Exception:  # pylint: disable=broad-except
             return False  # a mistake of the function is told when it is traced for sizes

@@ -172,7 +172,9 @@ std::string OpMethod(const Builder& builder) {
   std::string head = Cat("    def ", builder.name, is_keyword ? "_" : "", "(");
   std::string indent(head.size(), ' ');
   std::string call = Cat("        return self.value(lib.", builder.function(), "(");
+  const bool has_effect = (builder.op->traits & kSideEffect) != 0;
   return Cat(WrappedPieces(head, indent, std::move(needed)), Docstring(builder.op->doc),
+             has_effect ? "        self.has_effects = True\n" : "",
              Wrapped(call, std::string(call.size(), ' '), Cat(passed, "))")), "\n");
 }
 
