@@ -2,6 +2,7 @@
 // operands are evaluated at import.
 #include <algorithm>
 
+#include "stablehlo/import/gather_scatter.h"
 #include "stablehlo/import/windows.h"
 
 namespace kiln::stablehlo {

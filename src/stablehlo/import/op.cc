@@ -28,8 +28,8 @@ const std::unordered_map<std::string_view, Entry>& Table() {
     std::unordered_map<std::string_view, Entry> entries;
     for (const PlainRow& row : PlainRows()) entries[row.name].plain = &row;
     for (auto rows : {ArithmeticRows(), CheckRows(), ChloRows(), CollectiveRows(), ControlRows(),
-                      DynamicRows(), FoldRows(), ProductRows(), QuantisedRows(), ScanRows(),
-                      ShapeRows(), TransferRows(), WindowRows()}) {
+                      DynamicRows(), FoldRows(), GatherScatterRows(), ProductRows(),
+                      QuantisedRows(), ScanRows(), ShapeRows(), TransferRows(), WindowRows()}) {
       for (const Row& row : rows) entries[row.name].row = &row;
     }
     return entries;

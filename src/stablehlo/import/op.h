@@ -114,6 +114,7 @@ std::span<const Row> CollectiveRows();
 std::span<const Row> ControlRows();
 std::span<const Row> DynamicRows();
 std::span<const Row> FoldRows();
+std::span<const Row> GatherScatterRows();
 std::span<const Row> ProductRows();
 std::span<const Row> QuantisedRows();
 std::span<const Row> ScanRows();

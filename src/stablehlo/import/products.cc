@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "stablehlo/import/quantised.h"
-#include "stablehlo/import/windows.h"
 
 namespace kiln::stablehlo {
 namespace {
@@ -247,6 +246,24 @@ Result<Values> RaggedDot(Op& op) {
 }
 
 }  // namespace
+
+Instruction* ProductOf(Builder& b, Opcode opcode, Instruction* lhs, Instruction* rhs,
+                       Attributes attributes, ElementType type) {
+  if (!lhs || !rhs) return nullptr;
+  // Factors of different types are converted to the type of the product. So are integers with a
+  // product of another kind: their sums may exceed their type.
+  const bool integers = IsInteger(lhs->shape().type()) && !IsInteger(type);
+  if (lhs->shape().type() != rhs->shape().type() || integers) {
+    lhs = b.Convert(lhs, type);
+    rhs = b.Convert(rhs, type);
+    if (!lhs || !rhs) return nullptr;
+  }
+  const ElementType factors = lhs->shape().type();
+  const bool wider = CategoryOf(factors) == CategoryOf(type) && BitWidth(type) > BitWidth(factors);
+  // Sums of a narrower type, or of another kind, are converted at the end.
+  const Shape declared = Shape::Scalar(wider ? type : factors);
+  return b.Convert(b.Add(opcode, {lhs, rhs}, std::move(attributes), declared), type);
+}
 
 Instruction* DotOf(Builder& b, Instruction* lhs, Instruction* rhs, const DotDimensions& d,
                    ElementType type) {

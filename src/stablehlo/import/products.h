@@ -13,4 +13,9 @@ ir::Instruction* DotOf(Builder& b, ir::Instruction* lhs, ir::Instruction* rhs,
 // The dimension numbers of dot and dot_general.
 Result<DotDimensions> DotDimensionsOf(const Op& op);
 
+// A product of lhs and rhs with elements of `type`, by given attributes: both factors are converted
+// to a common type allowed for the product.
+ir::Instruction* ProductOf(Builder& b, Opcode opcode, ir::Instruction* lhs, ir::Instruction* rhs,
+                           Attributes attributes, ElementType type);
+
 }  // namespace kiln::stablehlo

@@ -1,4 +1,4 @@
-// Windows, convolutions and gathers, for operations with numbers in attributes or in operands.
+// Windows and convolutions, for operations with numbers in attributes or in operands.
 #pragma once
 
 #include "stablehlo/import/op.h"
@@ -16,16 +16,8 @@ Result<std::vector<WindowDimension>> WindowOf(const Op& op, const Ints& sizes,
                                               const WindowNames& names,
                                               const Ints* padding = nullptr);
 
-// Operands 0 and 1 of an operation with the attributes of stablehlo.gather.
-Result<ir::Instruction*> GatherOf(Op& op, Ints slice_sizes);
-
 // Operands 0 and 1 of an operation with the attributes of stablehlo.convolution, `padding` as for
 // WindowOf.
 Result<Values> ConvolutionBy(Op& op, const Ints* padding = nullptr);
-
-// A product of lhs and rhs with elements of `type`, by given attributes: both factors are converted
-// to a common type allowed for the product.
-ir::Instruction* ProductOf(Builder& b, Opcode opcode, ir::Instruction* lhs, ir::Instruction* rhs,
-                           Attributes attributes, ElementType type);
 
 }  // namespace kiln::stablehlo
