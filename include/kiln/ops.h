@@ -905,12 +905,12 @@ KILN_API kiln_value kiln_op_reshape(kiln_graph* graph, kiln_value operand, const
 KILN_API kiln_value kiln_op_reverse(kiln_graph* graph, kiln_value operand,
                                     const int64_t* dimensions, size_t dimensions_count);
 
-/** The operands with windows of them updated, one for each index vector: each element becomes the
+/** The operands with slices of them updated, one for each index vector: each element becomes the
  *  result of a computation of 2N scalars (N elements of the operands, then N of the updates) to N
- *  results. The vector's components are the window's starts in the dimensions of
+ *  results. The vector's components are the slice's starts in the dimensions of
  *  scatter_dims_to_operand_dims; in the batching dimensions the start is the position of the vector
- *  itself; elsewhere it is 0. Windows that are not completely inside the operand are skipped.
- *  Windows are applied in row-major order of their index vectors, so that colliding updates always
+ *  itself; elsewhere it is 0. Slices that are not completely inside the operand are skipped.
+ *  Updates are applied in row-major order of their index vectors, so that colliding updates always
  *  give the same bits. N results are a tuple. Without other uses an operand is updated in place.
  *
  *  Takes any element type.
@@ -920,10 +920,10 @@ KILN_API kiln_value kiln_op_reverse(kiln_graph* graph, kiln_value operand,
  *  @param scatter_indices integers: the index vectors
  *  @param updates the updates of each operand, of its element type
  *  @param updates_count length of `updates`
- *  @param update_window_dims the updates' dimensions inside the windows, in ascending order
+ *  @param update_window_dims the updates' dimensions inside the slices, in ascending order
  *  @param update_window_dims_count length of `update_window_dims`
- *  @param inserted_window_dims the operand's dimensions of window size 1 that are absent from the
- *         windows, in ascending order
+ *  @param inserted_window_dims the operand's dimensions of slice size 1 that are absent from the
+ *         updates, in ascending order
  *  @param inserted_window_dims_count length of `inserted_window_dims`
  *  @param scatter_dims_to_operand_dims the operand's dimension for each component of an index
  *         vector
@@ -943,7 +943,7 @@ KILN_API kiln_value kiln_op_reverse(kiln_graph* graph, kiln_value operand,
  *  @return the value, of the operand's shape; of several operands a tuple with the shape of each; 0
  *          and INVALID_ARGUMENT where the operands' sizes or those of the updates are not equal, an
  *          update is of another element type than its operand, the lists of dimensions are not
- *          ascending or do not go together, a window does not fit, or the computation does not
+ *          ascending or do not go together, a slice does not fit, or the computation does not
  *          combine scalars of the operands' element types */
 KILN_API kiln_value kiln_op_scatter(kiln_graph* graph, const kiln_value* operands,
                                     size_t operands_count, kiln_value scatter_indices,

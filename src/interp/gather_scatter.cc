@@ -71,10 +71,10 @@ Literal DynamicUpdateSlice(std::span<const Literal* const> operands) {
   return out;
 }
 
-// The index vector that belongs to an element of the windows' array.
+// The index vector that belongs to an element of the slices' array.
 class IndexVector {
  public:
-  IndexVector(const WindowMap& map, const Literal& indices)
+  IndexVector(const SliceMap& map, const Literal& indices)
       : map_(map), indices_(indices), strides_(RowMajorStrides(indices.shape().dims())) {}
 
   int64_t Component(std::span<const int64_t> index, int64_t component) const {
@@ -87,7 +87,7 @@ class IndexVector {
   }
 
  private:
-  const WindowMap& map_;
+  const SliceMap& map_;
   const Literal& indices_;
   std::vector<int64_t> strides_;
 };
@@ -96,7 +96,7 @@ Literal Gather(const Instruction& i, const Literal& x, const Literal& indices) {
   Literal out(i.shape());
   // Dropped slices of size 0 leave undefined elements.
   if (out.shape().num_elements() == 0 || x.shape().num_elements() == 0) return out;
-  WindowMap map = WindowMapOf(i.opcode(), i.attributes(), x.shape().rank(), indices.shape().rank());
+  SliceMap map = SliceMapOf(i.opcode(), i.attributes(), x.shape().rank(), indices.shape().rank());
   IndexVector vector(map, indices);
   const Ints& sizes = i.attributes().IntsOf(Attr::kSliceSizes);
   std::vector<int64_t> dims = out.shape().dims(), strides = RowMajorStrides(x.shape().dims());
@@ -110,7 +110,7 @@ Literal Gather(const Instruction& i, const Literal& x, const Literal& indices) {
         position = Clamped(vector.Component(index, map.component[d]),
                            x.shape().dim(static_cast<int64_t>(d)) - sizes[d]);
       }
-      if (map.window[d] >= 0) position += index[static_cast<size_t>(map.window[d])];
+      if (map.slice[d] >= 0) position += index[static_cast<size_t>(map.slice[d])];
       if (map.batch[d] >= 0) {
         position += index[static_cast<size_t>(map.outside[static_cast<size_t>(map.batch[d])])];
       }
@@ -130,8 +130,8 @@ class Scatter {
         count_(operands.size() / 2),
         indices_(*operands[count_]),
         updates_(operands.subspan(count_ + 1)),
-        map_(WindowMapOf(i.opcode(), i.attributes(), operands[0]->shape().rank(),
-                         indices_.shape().rank())),
+        map_(SliceMapOf(i.opcode(), i.attributes(), operands[0]->shape().rank(),
+                        indices_.shape().rank())),
         reducer_(Reducer::Make(function_)) {
     for (size_t k = 0; k < count_; ++k) results_.push_back(*operands[k]);
   }
@@ -139,17 +139,17 @@ class Scatter {
   Result<Literal> Run() {
     const Shape& shape = updates_[0]->shape();
     if (shape.num_elements() > 0) {
-      // The updates' dimensions outside the windows, and within.
+      // The updates' dimensions outside the slices, and within.
       std::vector<size_t> outside, within;
       for (int64_t d : map_.outside) {
         if (d >= 0) outside.push_back(static_cast<size_t>(d));
       }
-      for (int64_t d : map_.window) {
+      for (int64_t d : map_.slice) {
         if (d >= 0) within.push_back(static_cast<size_t>(d));
       }
       std::vector<int64_t> index(static_cast<size_t>(shape.rank()));
       KILN_RETURN_IF_ERROR(ForEach(outside, index, [&] {
-        if (!FindWindow(index)) return OkStatus();
+        if (!FindSlice(index)) return OkStatus();
         return ForEach(within, index, [&] { return Update(index); });
       }));
     }
@@ -170,16 +170,16 @@ class Scatter {
     return OkStatus();
   }
 
-  // The start of the window of an index into the updates; false if it is not completely inside the
+  // The start of the slice of an index into the updates; false if it is not completely inside the
   // operand.
-  bool FindWindow(std::span<const int64_t> index) {
+  bool FindSlice(std::span<const int64_t> index) {
     IndexVector vector(map_, indices_);
     const Shape& shape = results_[0].shape();
     std::vector<int64_t> strides = RowMajorStrides(shape.dims());
     start_ = 0;
     for (size_t d = 0; d < strides.size(); ++d) {
-      int64_t window = map_.window[d];
-      int64_t size = window >= 0 ? updates_[0]->shape().dim(window) : 1;
+      int64_t dim = map_.slice[d];
+      int64_t size = dim >= 0 ? updates_[0]->shape().dim(dim) : 1;
       int64_t start = 0;
       if (map_.component[d] >= 0) start = vector.Component(index, map_.component[d]);
       if (map_.batch[d] >= 0) {
@@ -196,7 +196,7 @@ class Scatter {
     std::vector<int64_t> update_strides = RowMajorStrides(updates_[0]->shape().dims());
     int64_t target = start_, source = 0;
     for (size_t d = 0; d < strides.size(); ++d) {
-      if (map_.window[d] >= 0) target += strides[d] * index[static_cast<size_t>(map_.window[d])];
+      if (map_.slice[d] >= 0) target += strides[d] * index[static_cast<size_t>(map_.slice[d])];
     }
     for (size_t d = 0; d < update_strides.size(); ++d) source += update_strides[d] * index[d];
     auto element = [](const Literal& l, int64_t at) {
@@ -239,7 +239,7 @@ class Scatter {
   size_t count_;
   const Literal& indices_;
   std::span<const Literal* const> updates_;
-  WindowMap map_;
+  SliceMap map_;
   std::optional<Reducer> reducer_;
   std::vector<Literal> results_;
   int64_t start_ = 0;
@@ -247,7 +247,7 @@ class Scatter {
 
 }  // namespace
 
-Result<Literal> EvaluateWindowOp(const Instruction& i, std::span<const Literal* const> operands) {
+Result<Literal> EvaluateIndexedOp(const Instruction& i, std::span<const Literal* const> operands) {
   switch (i.opcode()) {
     case Opcode::kDynamicSlice:
       return DynamicSlice(i, operands);

@@ -1,4 +1,4 @@
-// Ops that read or write windows at positions given by operands.
+// Ops that read or write slices at positions given by operands.
 #pragma once
 
 #include "base/status.h"
@@ -9,8 +9,8 @@
 namespace kiln::interp {
 
 // dynamic-slice, dynamic-update-slice and gather.
-Result<Literal> EvaluateWindowOp(const ir::Instruction& instruction,
-                                 std::span<const Literal* const> operands);
+Result<Literal> EvaluateIndexedOp(const ir::Instruction& instruction,
+                                  std::span<const Literal* const> operands);
 
 Result<Literal> EvaluateScatter(const ir::Instruction& instruction,
                                 std::span<const Literal* const> operands,

@@ -192,6 +192,9 @@ class Run {
   Result<Value> GetTupleElement(const Instruction& i, const Values& operands) {
     return operands[0].element(i.attributes().Int(Attr::kIndex));
   }
+  Result<Value> IndexedOp(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, EvaluateIndexedOp);
+  }
   Result<Value> Map(const Instruction& i, const Values& operands) {
     return OnRegion(i, operands, EvaluateMap);
   }
@@ -256,9 +259,6 @@ class Run {
   }
   Result<Value> Variable(const Instruction& i, const Values&) {
     return ValueOfVariable(i, nullptr);
-  }
-  Result<Value> WindowOp(const Instruction& i, const Values& operands) {
-    return OnArrays(i, operands, EvaluateWindowOp);
   }
 
   Result<Value> ValueOfVariable(const Instruction& i, const Literal* operand) {

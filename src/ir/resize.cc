@@ -89,15 +89,15 @@ Status CheckUpdates(const Instruction& i, std::span<const Shape* const> sizes) {
   if (!scatter && i.opcode() != Opcode::kDynamicUpdateSlice) return OkStatus();
   const size_t update = scatter ? sizes.size() / 2 + 1 : 1;
   const Shape& operand = i.operand(0)->shape();
-  Ints window(static_cast<size_t>(operand.rank()));
+  Ints dims(static_cast<size_t>(operand.rank()));
   if (scatter) {
     const int64_t indices_rank = sizes[sizes.size() / 2]->rank();
-    window = WindowMapOf(i.opcode(), i.attributes(), operand.rank(), indices_rank).window;
+    dims = SliceMapOf(i.opcode(), i.attributes(), operand.rank(), indices_rank).slice;
   } else {
-    for (size_t d = 0; d < window.size(); ++d) window[d] = static_cast<int64_t>(d);
+    for (size_t d = 0; d < dims.size(); ++d) dims[d] = static_cast<int64_t>(d);
   }
   for (int64_t d : UnknownOf(operand)) {
-    const int64_t part = window[static_cast<size_t>(d)];
+    const int64_t part = dims[static_cast<size_t>(d)];
     if (part < 0 || i.operand(static_cast<int64_t>(update))->shape().dimension(part).is_constant())
       continue;
     if (sizes[update]->dimension(part) != sizes[0]->dimension(d)) {

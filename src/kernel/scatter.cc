@@ -18,27 +18,27 @@ class ScatterBuilder {
         operand_(scatter.operand(0)->shape()),
         indices_(*scatter.operand(count_)),
         updates_(scatter.operand(count_ + 1)->shape()),
-        map_(WindowMapOf(Opcode::kScatter, scatter.attributes(), operand_.rank(),
-                         indices_.shape().rank())),
+        map_(SliceMapOf(Opcode::kScatter, scatter.attributes(), operand_.rank(),
+                        indices_.shape().rank())),
         values_(values),
         kernel_(kernel) {}
 
   // An index for each of the updates' dimensions.
   void AddVariables() {
-    enum Part { kOuter, kVectors, kWindow };
+    enum Part { kOuter, kVectors, kSlice };
     std::vector<Part> parts(static_cast<size_t>(updates_.rank()), kOuter);
-    bool unique = Holds(Attr::kUniqueIndices) && !WindowsMayOverlap();
+    bool unique = Holds(Attr::kUniqueIndices) && !SlicesMayOverlap();
     for (size_t d = 0; d < map_.outside.size() && !unique; ++d) {
       if (map_.outside[d] < 0) continue;
       bool batch = std::ranges::find(map_.batch, static_cast<int64_t>(d)) != map_.batch.end();
       if (!batch) parts[map_.outside[d]] = kVectors;
     }
-    for (size_t d = 0; d < map_.window.size() && !unique; ++d) {
+    for (size_t d = 0; d < map_.slice.size() && !unique; ++d) {
       bool moves = map_.component[d] >= 0;
-      if (map_.window[d] >= 0 && moves) parts[map_.window[d]] = kWindow;
+      if (map_.slice[d] >= 0 && moves) parts[map_.slice[d]] = kSlice;
     }
     index_.resize(parts.size());
-    for (Part part : {kOuter, kVectors, kWindow}) {
+    for (Part part : {kOuter, kVectors, kSlice}) {
       for (size_t u = 0; u < parts.size(); ++u) {
         if (parts[u] != part) continue;
         int64_t extent = updates_.dim(static_cast<int64_t>(u));
@@ -57,9 +57,9 @@ class ScatterBuilder {
   // The target of the update at index_ in the operand, and its condition.
   Result<std::vector<Index>> Target(NodeId* guard) {
     std::vector<Index> target;
-    for (size_t d = 0; d < map_.window.size(); ++d) {
-      int64_t window = map_.window[d];
-      int64_t size = window >= 0 ? updates_.dim(window) : 1;
+    for (size_t d = 0; d < map_.slice.size(); ++d) {
+      int64_t dim = map_.slice[d];
+      int64_t size = dim >= 0 ? updates_.dim(dim) : 1;
       int64_t room = operand_.dim(static_cast<int64_t>(d)) - size;
       Index at;
       if (map_.component[d] >= 0) {
@@ -72,7 +72,7 @@ class ScatterBuilder {
       if (map_.batch[d] >= 0) {
         at = at + index_[map_.outside[map_.batch[d]]];
       }
-      if (window >= 0) at = at + index_[window];
+      if (dim >= 0) at = at + index_[dim];
       target.push_back(std::move(at));
     }
     return target;
@@ -109,11 +109,11 @@ class ScatterBuilder {
     return value && std::get<bool>(*value);
   }
 
-  // Windows at different places share elements where they are larger than one element.
-  bool WindowsMayOverlap() const {
-    for (size_t d = 0; d < map_.window.size(); ++d) {
-      int64_t window = map_.window[d];
-      if (map_.component[d] >= 0 && window >= 0 && updates_.dim(window) > 1) return true;
+  // Slices at different places share elements where they are larger than one element.
+  bool SlicesMayOverlap() const {
+    for (size_t d = 0; d < map_.slice.size(); ++d) {
+      int64_t dim = map_.slice[d];
+      if (map_.component[d] >= 0 && dim >= 0 && updates_.dim(dim) > 1) return true;
     }
     return false;
   }
@@ -123,7 +123,7 @@ class ScatterBuilder {
   const Shape& operand_;
   const Instruction& indices_;
   const Shape& updates_;
-  WindowMap map_;
+  SliceMap map_;
   StageValues& values_;
   Kernel& kernel_;
   std::vector<Index> index_;

@@ -117,8 +117,8 @@ class StageValues {
   std::vector<ClampMemo> clamped_;
 };
 
-// The index of a component of the index vector that belongs to an element of the windows' array.
-std::vector<Index> VectorIndex(const WindowMap& map, const std::vector<Index>& index,
+// The index of a component of the index vector that belongs to an element of the slices' array.
+std::vector<Index> VectorIndex(const SliceMap& map, const std::vector<Index>& index,
                                int64_t component);
 
 }  // namespace kiln::kernel

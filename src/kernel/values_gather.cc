@@ -1,5 +1,5 @@
 // Elements at positions given by other operands: the positions are values of the kernel, clamped so
-// that the window is inside the array.
+// that the slice is inside the array.
 #include <algorithm>
 #include <map>
 
@@ -157,8 +157,8 @@ Result<NodeId> StageValues::Gather(const Instruction& instruction, const std::ve
   const Shape& shape = operand.shape();
   // Dropped slices of size 0 leave undefined elements.
   if (shape.num_elements() == 0) return Number(instruction.shape().type(), 0);
-  WindowMap map =
-      WindowMapOf(Opcode::kGather, instruction.attributes(), shape.rank(), indices.shape().rank());
+  SliceMap map =
+      SliceMapOf(Opcode::kGather, instruction.attributes(), shape.rank(), indices.shape().rank());
   const Ints& sizes = instruction.attributes().IntsOf(Attr::kSliceSizes);
   std::vector<Index> from;
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -168,7 +168,7 @@ Result<NodeId> StageValues::Gather(const Instruction& instruction, const std::ve
       KILN_ASSIGN_OR_RETURN(
           position, StartOf(indices, at, shape.dim(static_cast<int64_t>(d)) - sizes[d], guard));
     }
-    if (map.window[d] >= 0) position = position + index[map.window[d]];
+    if (map.slice[d] >= 0) position = position + index[map.slice[d]];
     if (map.batch[d] >= 0) {
       int64_t outside = map.outside[map.batch[d]];
       position = position + index[outside];
@@ -178,7 +178,7 @@ Result<NodeId> StageValues::Gather(const Instruction& instruction, const std::ve
   return At(operand, from, guard);
 }
 
-std::vector<Index> VectorIndex(const WindowMap& map, const std::vector<Index>& index,
+std::vector<Index> VectorIndex(const SliceMap& map, const std::vector<Index>& index,
                                int64_t component) {
   std::vector<Index> at;
   for (size_t d = 0; d < map.outside.size(); ++d) {

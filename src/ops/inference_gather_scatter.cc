@@ -1,4 +1,4 @@
-// Ops that read or write windows at positions given by operands.
+// Ops that read or write slices at positions given by operands.
 #include <algorithm>
 
 #include "ops/gather_scatter.h"
@@ -33,7 +33,7 @@ Status RequireStarts(const InferenceInput& input, size_t first) {
   return OkStatus();
 }
 
-// A window of size `size` along dimension d of the operand. With symbols, only sizes invalid for
+// A slice of size `size` along dimension d of the operand. With symbols, only sizes invalid for
 // all values fail.
 Status RequireFits(const InferenceInput& input, std::string_view what, int64_t d,
                    const Dimension& size) {
@@ -62,9 +62,9 @@ Dimension SliceSize(const InferenceInput& input, Attr key, int64_t d, int64_t si
 }
 
 // The common checks of gather and scatter. `indices` is the array of index vectors; `rank` is the
-// rank of the windows' array.
-Status RequireWindows(const InferenceInput& input, const Shape& indices, int64_t rank) {
-  WindowAttributes names = WindowAttributesOf(input.opcode);
+// rank of the slices' array.
+Status RequireSlices(const InferenceInput& input, const Shape& indices, int64_t rank) {
+  SliceAttributes names = SliceAttributesOf(input.opcode);
   const Attributes& a = input.attributes;
   const Shape& operand = OperandShape(input, 0);
   auto name = [](Attr key) { return InfoOf(key).name; };
@@ -73,10 +73,10 @@ Status RequireWindows(const InferenceInput& input, const Shape& indices, int64_t
   if (vector_dim < 0 || vector_dim > indices.rank()) {
     return Error(input, "; index_vector_dim is ", vector_dim, "; expected 0 to ", indices.rank());
   }
-  const Ints &window = a.IntsOf(names.window_dims), &dropped = a.IntsOf(names.dropped_dims);
+  const Ints &slice = a.IntsOf(names.slice_dims), &dropped = a.IntsOf(names.dropped_dims);
   const Ints &start_map = a.IntsOf(names.start_map), &batch = a.IntsOf(names.operand_batch);
   const Ints& indices_batch = a.IntsOf(names.indices_batch);
-  KILN_RETURN_IF_ERROR(RequireAxes(input, name(names.window_dims), window, rank));
+  KILN_RETURN_IF_ERROR(RequireAxes(input, name(names.slice_dims), slice, rank));
   Ints gone = dropped;
   gone.insert(gone.end(), batch.begin(), batch.end());
   KILN_RETURN_IF_ERROR(
@@ -89,13 +89,13 @@ Status RequireWindows(const InferenceInput& input, const Shape& indices, int64_t
                                    placed, operand.rank()));
   KILN_RETURN_IF_ERROR(
       RequireAxes(input, name(names.indices_batch), indices_batch, indices.rank()));
-  for (Attr key : {names.window_dims, names.dropped_dims, names.operand_batch}) {
+  for (Attr key : {names.slice_dims, names.dropped_dims, names.operand_batch}) {
     KILN_RETURN_IF_ERROR(RequireSorted(input, key));
   }
-  if (static_cast<int64_t>(window.size() + gone.size()) != operand.rank()) {
-    return Error(input, "; ", name(names.window_dims), " has ", window.size(),
-                 " entries; expected ", operand.rank() - static_cast<int64_t>(gone.size()),
-                 ", one for each dimension of the operand that windows keep");
+  if (static_cast<int64_t>(slice.size() + gone.size()) != operand.rank()) {
+    return Error(input, "; ", name(names.slice_dims), " has ", slice.size(), " entries; expected ",
+                 operand.rank() - static_cast<int64_t>(gone.size()),
+                 ", one for each dimension of the operand that slices keep");
   }
   const Dimension vector_size =
       vector_dim < indices.rank() ? indices.dimension(vector_dim) : Dimension(1);
@@ -169,7 +169,7 @@ Result<Shape> InferGather(const InferenceInput& input) {
   const Attributes& a = input.attributes;
   const Ints& offset_dims = a.IntsOf(Attr::kOffsetDims);
   int64_t rank = OutsideRank(input, indices) + static_cast<int64_t>(offset_dims.size());
-  KILN_RETURN_IF_ERROR(RequireWindows(input, indices, rank));
+  KILN_RETURN_IF_ERROR(RequireSlices(input, indices, rank));
   const Ints& sizes = a.IntsOf(Attr::kSliceSizes);
   if (static_cast<int64_t>(sizes.size()) != operand.rank()) {
     return Error(input, "; slice_sizes has ", sizes.size(), " entries; expected ", operand.rank());
@@ -184,11 +184,11 @@ Result<Shape> InferGather(const InferenceInput& input) {
                    "; the slices do not keep it, so that it must be 1");
     }
   }
-  WindowMap map = WindowMapOf(input.opcode, a, operand.rank(), indices.rank());
+  SliceMap map = SliceMapOf(input.opcode, a, operand.rank(), indices.rank());
   std::vector<Dimension> dimensions(static_cast<size_t>(rank));
   for (int64_t d = 0; d < operand.rank(); ++d) {
-    if (map.window[d] < 0) continue;
-    dimensions[map.window[d]] = SliceSize(input, Attr::kSliceSizes, d, sizes[d]);
+    if (map.slice[d] < 0) continue;
+    dimensions[map.slice[d]] = SliceSize(input, Attr::kSliceSizes, d, sizes[d]);
   }
   for (int64_t d = 0; d < indices.rank(); ++d) {
     if (map.outside[d] >= 0) dimensions[map.outside[d]] = indices.dimension(d);
@@ -216,23 +216,23 @@ Result<Shape> InferScatter(const InferenceInput& input) {
     results.push_back(WithoutLayout(x));
   }
   const Attributes& a = input.attributes;
-  KILN_RETURN_IF_ERROR(RequireWindows(input, indices, updates.rank()));
+  KILN_RETURN_IF_ERROR(RequireSlices(input, indices, updates.rank()));
   int64_t rank =
       OutsideRank(input, indices) + static_cast<int64_t>(a.IntsOf(Attr::kUpdateWindowDims).size());
   if (updates.rank() != rank) {
     return Error(input, "; the updates have ", updates.rank(), " dimensions; expected ", rank,
-                 ", those of the windows and those of the indices");
+                 ", those of the slices and those of the indices");
   }
-  WindowMap map = WindowMapOf(input.opcode, a, operand.rank(), indices.rank());
+  SliceMap map = SliceMapOf(input.opcode, a, operand.rank(), indices.rank());
   for (int64_t d = 0; d < operand.rank(); ++d) {
-    if (map.window[d] < 0) continue;
-    const Dimension &part = updates.dimension(map.window[d]), &all = operand.dimension(d);
+    if (map.slice[d] < 0) continue;
+    const Dimension &part = updates.dimension(map.slice[d]), &all = operand.dimension(d);
     if (part == all) continue;
     if (part.is_bounded()) {
-      return Error(input, "; dimension ", map.window[d], " of the updates is ", part, "; expected ",
+      return Error(input, "; dimension ", map.slice[d], " of the updates is ", part, "; expected ",
                    all, " or a number");
     }
-    KILN_RETURN_IF_ERROR(RequireFits(input, "the window", d, part));
+    KILN_RETURN_IF_ERROR(RequireFits(input, "the slice", d, part));
   }
   for (int64_t d = 0; d < indices.rank(); ++d) {
     if (map.outside[d] >= 0 && updates.dimension(map.outside[d]) != indices.dimension(d)) {

@@ -235,7 +235,7 @@ class Generator {
       case 15:
         return Chance(50) ? StepDot(Any()) : Chance(60) ? StepIota() : StepSort(Any());
       case 16:
-        return StepWindows(Any());
+        return StepSliceOrWindow(Any());
       default:
         return StepIdiom(Any());
     }
@@ -447,9 +447,9 @@ class Generator {
     }
   }
 
-  void StepWindows(Instruction* x) {
+  void StepSliceOrWindow(Instruction* x) {
     RandomSource source{*module_, *c_, random_, values_, kMaxElements, 5};
-    RandomOp op = Chance(30) ? RandomReduceWindow(source, x) : RandomWindowOp(source, x);
+    RandomOp op = Chance(30) ? RandomReduceWindow(source, x) : RandomIndexedOp(source, x);
     if (IsExact() && op.rounds) return;
     for (Instruction* r : op.results) Keep(r);
   }

@@ -27,7 +27,7 @@ class Idioms : public RandomMaker {
       case 4:
         return Updates();
       case 5:
-        return Windows();
+        return Slices();
       case 6:
         return Moves();
       case 7:
@@ -153,7 +153,7 @@ class Idioms : public RandomMaker {
     return {Convert(Op(op, operands), type())};
   }
 
-  // A window of x that begins at values.
+  // A slice of x that begins at values.
   Instruction* DynamicSlice(Instruction* x) {
     std::vector<int64_t> dims;
     std::vector<Instruction*> operands = {x};
@@ -188,7 +188,7 @@ class Idioms : public RandomMaker {
     return {Op(Opcode::kSelect, {Parameter(pred), values[0], values[1]})};
   }
 
-  std::vector<Instruction*> Windows() {
+  std::vector<Instruction*> Slices() {
     if (rank() == 0) return {};
     Instruction* x = x_;
     for (int64_t n = Pick(1, 3); n > 0; --n) {

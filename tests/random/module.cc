@@ -498,7 +498,7 @@ class Generator {
     RandomOp op = IsExact(x) && Chance(15)   ? RandomSelectAndScatter(source, x)
                   : Chance(25)               ? RandomReduceWindow(source, Summand(x))
                   : IsExact(x) && Chance(50) ? RandomBitsOp(source, x)
-                                             : RandomWindowOp(source, x);
+                                             : RandomIndexedOp(source, x);
     bool exact = !op.rounds && std::ranges::all_of(op.data, [&](auto* i) {
       return i->opcode() == Opcode::kParameter || IsExact(i);
     });

@@ -36,7 +36,7 @@ class Generator : public RandomMaker {
  public:
   Generator(const RandomSource& source, Instruction* x) : RandomMaker(source), x_(x) {}
 
-  RandomOp Window() {
+  RandomOp IndexedOp() {
     switch (Pick(0, 3)) {
       case 0:
         return DynamicSlice();
@@ -272,16 +272,16 @@ class Generator : public RandomMaker {
   }
 
   // What gather and scatter have in common: how the dimensions of the operand are told apart, and
-  // those of the array of windows.
-  struct Windows {
-    Ints window_dims, dropped, start_map, batch, indices_batch;
+  // those of the array of slices.
+  struct DimensionNumbers {
+    Ints slice_dims, dropped, start_map, batch, indices_batch;
     std::vector<int64_t> sizes, indices, result;
     int64_t vector_dim = 0;
     Instruction* start = nullptr;
   };
 
-  // False where the array of windows would be too large.
-  bool Choose(Windows& w) {
+  // False where the array of slices would be too large.
+  bool Choose(DimensionNumbers& w) {
     std::vector<int64_t> kept, outside;
     int64_t most = 0;
     for (int64_t d = 0; d < rank(); ++d) {
@@ -310,11 +310,11 @@ class Generator : public RandomMaker {
     for (int64_t size : kept) elements *= std::max<int64_t>(size, 1);
     size_t rank = kept.size() + outside.size();
     if (elements > source_.max_elements || static_cast<int>(rank) > source_.max_rank) return false;
-    // The windows' own dimensions are anywhere among the others.
+    // The slices' own dimensions are anywhere among the others.
     for (size_t k = 0, in = 0, out = 0; k < rank; ++k) {
-      bool window = in < kept.size() && (out == outside.size() || Chance(50));
-      if (window) w.window_dims.push_back(static_cast<int64_t>(k));
-      w.result.push_back(window ? kept[in++] : outside[out++]);
+      bool slice = in < kept.size() && (out == outside.size() || Chance(50));
+      if (slice) w.slice_dims.push_back(static_cast<int64_t>(k));
+      w.result.push_back(slice ? kept[in++] : outside[out++]);
     }
     w.indices = outside;
     bool scalar = w.start_map.size() == 1 && Chance(50);
@@ -336,11 +336,11 @@ class Generator : public RandomMaker {
   }
 
   RandomOp Gather() {
-    Windows w;
+    DimensionNumbers w;
     if (!Choose(w)) return {};
     Instruction* gather = Add({.opcode = Opcode::kGather,
                                .operands = {x_, w.start},
-                               .attributes = {{Attr::kOffsetDims, w.window_dims},
+                               .attributes = {{Attr::kOffsetDims, w.slice_dims},
                                               {Attr::kCollapsedSliceDims, w.dropped},
                                               {Attr::kStartIndexMap, w.start_map},
                                               {Attr::kOperandBatchingDims, w.batch},
@@ -404,9 +404,9 @@ class Generator : public RandomMaker {
   }
 
   RandomOp Scatter() {
-    Windows w;
+    DimensionNumbers w;
     if (!Choose(w)) return {};
-    Attributes attributes = {{Attr::kUpdateWindowDims, w.window_dims},
+    Attributes attributes = {{Attr::kUpdateWindowDims, w.slice_dims},
                              {Attr::kInsertedWindowDims, w.dropped},
                              {Attr::kScatterDimsToOperandDims, w.start_map},
                              {Attr::kInputBatchingDims, w.batch},
@@ -480,8 +480,8 @@ class Generator : public RandomMaker {
 
 }  // namespace
 
-RandomOp RandomWindowOp(const RandomSource& source, Instruction* x) {
-  return Generator(source, x).Window();
+RandomOp RandomIndexedOp(const RandomSource& source, Instruction* x) {
+  return Generator(source, x).IndexedOp();
 }
 
 RandomOp RandomReduceWindow(const RandomSource& source, Instruction* x) {

@@ -8,7 +8,7 @@ namespace kiln::testing {
 
 // A dynamic-slice, dynamic-update-slice, gather or scatter of `x`, an array. Indices are numbers of
 // any integer type, a few of them outside of the array. No results where x has no such op.
-RandomOp RandomWindowOp(const RandomSource& source, ir::Instruction* x);
+RandomOp RandomIndexedOp(const RandomSource& source, ir::Instruction* x);
 
 // A bitcast-convert, reduce-precision, get-dimension-size or reverse of `x`, whose elements must be
 // exact. What was a float is an integer or, bit by bit, the float that it was.

@@ -446,12 +446,12 @@ class GraphOps(GraphBase):
                 input_batching_dims: Iterable[int] = (),
                 scatter_indices_batching_dims: Iterable[int] = (), indices_are_sorted: bool = False,
                 unique_indices: bool = False) -> Value:
-        """The operands with windows of them updated, one for each index vector: each element
-        becomes the result of a computation of 2N scalars (N elements of the operands, then N of the
-        updates) to N results. The vector's components are the window's starts in the dimensions of
+        """The operands with slices of them updated, one for each index vector: each element becomes
+        the result of a computation of 2N scalars (N elements of the operands, then N of the
+        updates) to N results. The vector's components are the slice's starts in the dimensions of
         scatter_dims_to_operand_dims; in the batching dimensions the start is the position of the
-        vector itself; elsewhere it is 0. Windows that are not completely inside the operand are
-        skipped. Windows are applied in row-major order of their index vectors, so that colliding
+        vector itself; elsewhere it is 0. Slices that are not completely inside the operand are
+        skipped. Updates are applied in row-major order of their index vectors, so that colliding
         updates always give the same bits. N results are a tuple. Without other uses an operand is
         updated in place.
         """

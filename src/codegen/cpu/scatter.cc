@@ -42,7 +42,7 @@ class ScatterCode {
   }
 
  private:
-  // Outer variables, then the index vectors in order, then the windows; vectors innermost.
+  // Outer variables, then the index vectors in order, then the slices; vectors innermost.
   void EmitItem(Value* item) {
     NestEmitter::Mark mark = e_.GetMark();
     NestEmitter::Item ranges = e_.OpenItem(item, schedule_);
@@ -62,7 +62,7 @@ class ScatterCode {
     e_.EmitReady(kUpdates);
     const kernel::NodeId guard = kernel_.stages.front().updates[0].guard;
     if (guard.valid() && !tested && e_.IsKnownScalar(kUpdates, guard)) {
-      // Of a window that is not inside nothing is done.
+      // Of a slice that is not inside nothing is done.
       auto inside = [&] {
         NestEmitter::Mark mark = e_.GetMark();
         EmitFrom(loops, at, true);

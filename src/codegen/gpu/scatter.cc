@@ -20,12 +20,12 @@ constexpr StageId kUpdates(0);
 // targets are the block's own. They are listed in their order, and those with the same target
 // linked:
 //
-//   place   where the update goes, with the windows' variables at 0
+//   place   where the update goes, with the slices' variables at 0
 //   number  the update's
 //   next    the one after it with the same place, or how many there are
 //   first   whether there is none before it
 //
-// Then the threads share the points of the windows of all that are the first at their place, and
+// Then the threads share the points of the slices of all that are the first at their place, and
 // each follows its links. What comes later at the same place waits for the next list.
 class Owners {
  public:
@@ -90,7 +90,7 @@ class Owners {
     Value* is_own = b_.CreateICmpSLT(number, e_.Int(updates_));
     number = b_.CreateSelect(is_own, number, e_.Int(updates_ - 1));
     e_.Delinearise(number, order_.in_order);
-    for (VariableId v : order_.windows) e_.SetVariable(v, e_.Int(0));
+    for (VariableId v : order_.slices) e_.SetVariable(v, e_.Int(0));
     Value* place = e_.Eval(kUpdates, update_.indices[0]);
     if (update_.guard.valid()) is_own = b_.CreateAnd(is_own, e_.At(kUpdates, update_.guard));
     is_own = b_.CreateAnd(is_own, b_.CreateICmpEQ(OwnerOf(place), owner));
@@ -142,13 +142,13 @@ class Owners {
   }
 
   void Apply(Value* count) {
-    const int64_t points = e_.kernel().PointsOf(order_.windows);
+    const int64_t points = e_.kernel().PointsOf(order_.slices);
     e_.Loop(e_.thread(), b_.CreateMul(count, e_.Int(points)), e_.Int(threads_), [&](Value* i) {
       Value* entry = points > 1 ? b_.CreateUDiv(i, e_.Int(points)) : i;
       if (points > 1) {
-        e_.Delinearise(b_.CreateURem(i, e_.Int(points)), order_.windows);
+        e_.Delinearise(b_.CreateURem(i, e_.Int(points)), order_.slices);
       } else {
-        for (VariableId v : order_.windows) e_.SetVariable(v, e_.Int(0));
+        for (VariableId v : order_.slices) e_.SetVariable(v, e_.Int(0));
       }
       Value* is_first = b_.CreateICmpNE(LoadAt(b_.getInt32Ty(), first_, entry), b_.getInt32(0));
       e_.If(is_first, [&] { Follow(entry, count); });

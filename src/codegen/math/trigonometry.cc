@@ -86,16 +86,16 @@ MathEmitter::Turns MathEmitter::ReduceLarge(Value* x) {
   }
   auto wide = [&](Value* v) { return b_.CreateZExt(v, i128); };
   auto wide_number = [&](uint64_t n) { return llvm::ConstantInt::get(i128, n); };
-  Value* window[3];
+  Value* aligned[3];
   for (int k = 0; k < 3; ++k) {
     Value* both = b_.CreateOr(b_.CreateShl(wide(words[k]), wide_number(64)), wide(words[k + 1]));
-    window[k] =
+    aligned[k] =
         b_.CreateTrunc(b_.CreateLShr(b_.CreateShl(both, wide(shift)), wide_number(64)), i64);
   }
-  Value* product = b_.CreateShl(wide(b_.CreateMul(m, window[0])), wide_number(64));
-  product = b_.CreateAdd(product, b_.CreateMul(wide(m), wide(window[1])));
-  product =
-      b_.CreateAdd(product, b_.CreateLShr(b_.CreateMul(wide(m), wide(window[2])), wide_number(64)));
+  Value* product = b_.CreateShl(wide(b_.CreateMul(m, aligned[0])), wide_number(64));
+  product = b_.CreateAdd(product, b_.CreateMul(wide(m), wide(aligned[1])));
+  product = b_.CreateAdd(product,
+                         b_.CreateLShr(b_.CreateMul(wide(m), wide(aligned[2])), wide_number(64)));
   // To the nearest quarter turn; the rest is a signed fraction of one.
   Value* half = b_.CreateShl(wide_number(1), wide_number(125));
   Value* quarters = b_.CreateLShr(b_.CreateAdd(product, half), wide_number(126));

@@ -130,7 +130,7 @@ struct PoolProperties {
   int handle_types = 0;
   int location_type = kLocationTypeDevice;
   int location_id = 0;
-  void* windows_security = nullptr;
+  void* win32_security = nullptr;
   size_t max_bytes = 0;
   unsigned short usage = 0;
   unsigned char reserved[54] = {};

@@ -32,7 +32,7 @@ Result<ir::Instruction*> Bitcast(Builder& b, ir::Instruction* i);
 // The same of a value: its bytes in an array of another shape, both of types wider than a byte's
 // bits or pred.
 ir::Instruction* BytesAs(Builder& b, ir::Instruction* x, const Shape& shape);
-// windows.cc
+// clip_windows.cc
 // Clips the windows of a reduce-window or select-and-scatter, in place: no window element is
 // padding at every place. RESOURCE_EXHAUSTED if the rest is almost all padding or holes.
 Result<bool> ClipWindows(ir::Instruction* i);

@@ -62,7 +62,7 @@ Result<std::vector<Sized>> SizedConcatenate(Builder& b, const ir::Instruction* i
                                             const std::vector<Sized>& operands);
 Result<std::vector<Sized>> SizedSetDimensionSize(Builder& b, const ir::Instruction* i,
                                                  const std::vector<Sized>& operands);
-// sized_windows.cc
+// sized_slices.cc
 Result<std::vector<Sized>> SizedDynamicSlice(Builder& b, const ir::Instruction* i,
                                              const std::vector<Sized>& operands);
 Result<std::vector<Sized>> SizedDynamicUpdateSlice(Builder& b, const ir::Instruction* i,

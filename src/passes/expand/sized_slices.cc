@@ -1,4 +1,4 @@
-// Ops that read or write windows at places in other operands, in arrays with absent elements.
+// Ops that read or write slices at places in other operands, in arrays with absent elements.
 #include <algorithm>
 
 #include "ops/gather_scatter.h"
@@ -15,7 +15,7 @@ Values One(Instruction* array, std::vector<Instruction*> sizes) {
   return std::vector<Sized>{{array, std::move(sizes)}};
 }
 
-// s64[]: the last place where a window of `size` elements along a dimension may begin.
+// s64[]: the last place where a slice of `size` elements along a dimension may begin.
 Instruction* LastStart(Builder& b, const Sized& x, int64_t d, int64_t size) {
   const Shape s64 = Shape::Scalar(ElementType::kS64);
   if (!x.size(d)) return b.Number(s64, static_cast<double>(x.shape().dim(d) - size));
@@ -32,7 +32,7 @@ Instruction* AsS64(Builder& b, Instruction* x) {
   return b.Convert(x, ElementType::kS64);
 }
 
-// Starts of windows of `sizes` in x, moved so that the windows are where something is.
+// Starts of slices of `sizes` in x, moved so that the slices are where something is.
 std::vector<Instruction*> StartsIn(Builder& b, const Sized& x, const std::vector<Sized>& operands,
                                    size_t first, const Ints& sizes) {
   std::vector<Instruction*> starts;
@@ -47,7 +47,7 @@ std::vector<Instruction*> StartsIn(Builder& b, const Sized& x, const std::vector
 // operand.
 Instruction* ByComponent(Builder& b, const Instruction* i, const Shape& indices,
                          const std::function<Instruction*(int64_t d)>& of) {
-  const Ints& start_map = i->attributes().IntsOf(WindowAttributesOf(i->opcode()).start_map);
+  const Ints& start_map = i->attributes().IntsOf(SliceAttributesOf(i->opcode()).start_map);
   const int64_t vector_dim = i->attributes().Int(Attr::kIndexVectorDim);
   if (vector_dim == indices.rank()) return b.Spread(indices, of(start_map[0]));
   std::vector<Instruction*> components;
@@ -56,7 +56,7 @@ Instruction* ByComponent(Builder& b, const Instruction* i, const Shape& indices,
   return b.Add(Opcode::kBroadcast, {vector}, {{Attr::kDimensions, Ints{vector_dim}}}, indices);
 }
 
-// The bounded dimensions along which the windows have constant sizes.
+// The bounded dimensions along which the slices have constant sizes.
 bool IsPart(const Sized& x, int64_t d, int64_t size) {
   return x.size(d) && size != x.shape().dim(d);
 }
@@ -101,7 +101,7 @@ Values SizedDynamicUpdateSlice(Builder& b, const Instruction* i,
 Values SizedGather(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   const Sized &x = operands[0], &indices = operands[1];
   const Ints& sizes = i->attributes().IntsOf(Attr::kSliceSizes);
-  const WindowMap map = WindowMapOf(i->opcode(), i->attributes(), x.rank(), indices.rank());
+  const SliceMap map = SliceMapOf(i->opcode(), i->attributes(), x.rank(), indices.rank());
   Ints parts;
   bool moves = false;
   for (int64_t d = 0; d < x.rank(); ++d) {
@@ -122,23 +122,22 @@ Values SizedGather(Builder& b, const Instruction* i, const std::vector<Sized>& o
   auto place = [&](size_t o, int64_t d) {
     if (o == 1) return map.outside[static_cast<size_t>(d)];
     const bool whole = !IsPart(x, d, sizes[static_cast<size_t>(d)]);
-    return whole ? map.window[static_cast<size_t>(d)] : -1;
+    return whole ? map.slice[static_cast<size_t>(d)] : -1;
   };
   array = OnArrays(b, i, {array, starts});
   return One(array, SizesBy(b, operands, array->shape().rank(), place));
 }
 
-// Absent index vectors, and those whose windows reach beyond the sizes, become -1: their windows
+// Absent index vectors, and those whose slices reach beyond the sizes, become -1: their slices
 // are skipped.
 Values SizedScatter(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   const size_t n = operands.size() / 2;
   const Sized &indices = operands[n], &update = operands[n + 1];
-  const WindowMap map =
-      WindowMapOf(i->opcode(), i->attributes(), operands[0].rank(), indices.rank());
+  const SliceMap map = SliceMapOf(i->opcode(), i->attributes(), operands[0].rank(), indices.rank());
   Sized x{operands[0].array,
           SizesBy(b, {operands.begin(), operands.begin() + static_cast<int64_t>(n)},
                   operands[0].rank(), [](size_t, int64_t d) { return d; })};
-  // As many vectors are there as windows.
+  // As many vectors are there as slices.
   std::vector<Sized> pairs = {indices};
   pairs.insert(pairs.end(), operands.begin() + static_cast<int64_t>(n) + 1, operands.end());
   Sized vectors{AsS64(b, indices.array),
@@ -153,17 +152,17 @@ Values SizedScatter(Builder& b, const Instruction* i, const std::vector<Sized>& 
   };
   bool parts = false;
   for (int64_t d = 0; d < x.rank(); ++d) {
-    const int64_t window = map.window[static_cast<size_t>(d)];
+    const int64_t dim = map.slice[static_cast<size_t>(d)];
     if (!x.size(d) || map.batch[static_cast<size_t>(d)] >= 0) continue;
-    if (window >= 0 && update.size(window)) {
-      // Windows are of all that is there.
+    if (dim >= 0 && update.size(dim)) {
+      // Slices are of all that is there.
       Instruction*& size = x.sizes[static_cast<size_t>(d)];
-      size = b.Binary(Opcode::kMinimum, size, update.size(window));
+      size = b.Binary(Opcode::kMinimum, size, update.size(dim));
     } else if (map.component[static_cast<size_t>(d)] >= 0) {
       parts = true;
     } else {
-      // Windows begin at 0.
-      Instruction* fits = b.Compare(Direction::kGe, x.size(d), S32(b, update.shape().dim(window)));
+      // Slices begin at 0.
+      Instruction* fits = b.Compare(Direction::kGe, x.size(d), S32(b, update.shape().dim(dim)));
       also(b.Spread(vectors.shape(), fits));
     }
   }
@@ -174,12 +173,12 @@ Values SizedScatter(Builder& b, const Instruction* i, const std::vector<Sized>& 
   }
   if (parts) {
     Instruction* limit = ByComponent(b, i, vectors.shape(), [&](int64_t d) {
-      const int64_t window = map.window[static_cast<size_t>(d)];
-      const int64_t size = window >= 0 ? update.shape().dim(window) : 1;
-      if (window >= 0 && update.size(window)) {
+      const int64_t dim = map.slice[static_cast<size_t>(d)];
+      const int64_t size = dim >= 0 ? update.shape().dim(dim) : 1;
+      if (dim >= 0 && update.size(dim)) {
         return b.Number(Shape::Scalar(ElementType::kS64), 0);
       }
-      // Not less than 0 only where the window fits.
+      // Not less than 0 only where the slice fits.
       Instruction* all = b.Convert(SizeOf(b, x, d), ElementType::kS64);
       return b.Minus(all, b.Number(all, static_cast<double>(size)));
     });

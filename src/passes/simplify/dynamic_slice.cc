@@ -1,4 +1,4 @@
-// Slices with computed starts. A start is clamped, so that the window lies within the array. Sums
+// Slices with computed starts. A start is clamped, so that the slice lies within the array. Sums
 // of starts clamp each term first.
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 using ir::Instruction;
 using Slices = std::vector<SliceDimension>;
 
-// The starts of a window of `sizes` in an array of `dims`, if they are known. Operand `first` is
-// the first start. A window of a whole dimension starts at 0 whatever the operand.
+// The starts of a slice of `sizes` in an array of `dims`, if they are known. Operand `first` is
+// the first start. A slice of a whole dimension starts at 0 whatever the operand.
 std::optional<Ints> StartsOf(const Instruction* i, int64_t first, std::span<const int64_t> dims,
                              std::span<const int64_t> sizes) {
   Ints starts;
@@ -29,7 +29,7 @@ std::optional<Ints> StartsOf(const Instruction* i, int64_t first, std::span<cons
   return starts;
 }
 
-// Whether both take their windows, of equal sizes, at the same place.
+// Whether both take their slices, of equal sizes, at the same place.
 bool SameStarts(const Instruction* a, int64_t first_of_a, const Instruction* b,
                 int64_t first_of_b) {
   for (int64_t d = 0; d < a->operand(0)->shape().rank(); ++d) {
@@ -45,7 +45,7 @@ Instruction* MakeDynamicSlice(Instruction* at, const Shape& shape, Instruction* 
                     {{Attr::kDynamicSliceSizes, Ints(shape.dims())}});
 }
 
-// dynamic-slice(x, s) => dynamic-slice(x, 0)   along dimensions of the window's size   (form; also
+// dynamic-slice(x, s) => dynamic-slice(x, 0)   along dimensions of the slice's size   (form; also
 // of updates)
 std::vector<Instruction*> WithoutIdleStarts(Instruction* i, int64_t first,
                                             std::span<const int64_t> dims,
@@ -143,7 +143,7 @@ Instruction* OfReshape(Instruction* i) {
   return Make(i, Opcode::kReshape, {small});
 }
 
-// dynamic-slice(broadcast(x)) => broadcast(x)   where the window has all of x
+// dynamic-slice(broadcast(x)) => broadcast(x)   where the slice has all of x
 // dynamic-slice(broadcast(x)) => broadcast(dynamic-slice(x))   where the broadcast has no
 // other users
 Instruction* OfBroadcast(Instruction* i) {
@@ -163,8 +163,8 @@ Instruction* OfBroadcast(Instruction* i) {
   return Make(i, Opcode::kBroadcast, {small}, {{Attr::kDimensions, x->dimensions()}});
 }
 
-// dynamic-slice(iota()) => iota()   where the window has the whole iota dimension
-// dynamic-slice(iota(), s) => spread(clamp(0, s, size - 1))   where the window has size 1 along the
+// dynamic-slice(iota()) => iota()   where the slice has the whole iota dimension
+// dynamic-slice(iota(), s) => spread(clamp(0, s, size - 1))   where the slice has size 1 along the
 // iota dimension   (integers)
 Instruction* OfIota(Instruction* i) {
   const Instruction* x = i->operand(0);
@@ -183,7 +183,7 @@ Instruction* OfIota(Instruction* i) {
 
 Instruction* OfDynamicSlice(Instruction* i) {
   Instruction* x = i->operand(0);
-  // dynamic-slice(x) => x   where the window is all of x
+  // dynamic-slice(x) => x   where the slice is all of x
   if (x->shape() == i->shape()) return x;
   std::vector<int64_t> dims = x->shape().dims(), sizes = i->shape().dims();
   // dynamic-slice(x) => slice(x)   where the starts are constants
@@ -258,8 +258,8 @@ Instruction* OfDynamicUpdateSlice(Instruction* i) {
   return Make(i, Opcode::kDynamicUpdateSlice, std::move(operands));
 }
 
-// The window of x at the place of an update.
-Instruction* WindowOf(Instruction* at, Instruction* x, const Instruction* update_slice) {
+// The slice of x at the place of an update.
+Instruction* SliceOf(Instruction* at, Instruction* x, const Instruction* update_slice) {
   Shape shape = WithType(update_slice->operand(1)->shape(), x->shape().type());
   return MakeDynamicSlice(at, shape, x,
                           {update_slice->operands().begin() + 2, update_slice->operands().end()});
@@ -281,7 +281,7 @@ bool IsOwnUpdate(const Instruction* x) {
 }
 
 // select(p, dynamic-update-slice(x, u, s), x) => dynamic-update-slice(x, select(p, u, x'), s)
-// where the update is small and has no other users; x' and an array p are cut to its window
+// where the update is small and has no other users; x' and an array p are cut to its slice
 // select(p, x, dynamic-update-slice(x, u, s)) => dynamic-update-slice(x, select(p, x', u), s)
 // likewise
 Instruction* SelectOfUpdate(Instruction* i) {
@@ -289,8 +289,8 @@ Instruction* SelectOfUpdate(Instruction* i) {
     Instruction *update = i->operand(k), *x = i->operand(3 - k);
     if (!IsOwnUpdate(update) || update->operand(0) != x) continue;
     Instruction* p = i->operand(0);
-    if (!p->shape().is_scalar()) p = WindowOf(i, p, update);
-    std::vector<Instruction*> operands = {p, update->operand(1), WindowOf(i, x, update)};
+    if (!p->shape().is_scalar()) p = SliceOf(i, p, update);
+    std::vector<Instruction*> operands = {p, update->operand(1), SliceOf(i, x, update)};
     if (k == 2) std::swap(operands[1], operands[2]);
     Shape shape = WithType(update->operand(1)->shape(), i->shape().type());
     return WithUpdate(i, update, x, MakeShaped(i, shape, Opcode::kSelect, std::move(operands)));
@@ -299,7 +299,7 @@ Instruction* SelectOfUpdate(Instruction* i) {
 }
 
 // x + dynamic-update-slice(0, u, s) => dynamic-update-slice(x, x' + u, s)   where the update is
-// small and has no other users, and x' is x cut to its window   (integers; floats where the zero is
+// small and has no other users, and x' is x cut to its slice   (integers; floats where the zero is
 // -0)
 Instruction* SumOfUpdate(Instruction* i) {
   if (IsPred(i)) return nullptr;
@@ -308,7 +308,7 @@ Instruction* SumOfUpdate(Instruction* i) {
     if (!IsOwnUpdate(update) || !update->operand(0)->IsConstantOf(IsInt(i) ? 0.0 : -0.0)) continue;
     Shape shape = WithType(update->operand(1)->shape(), i->shape().type());
     Instruction* sum =
-        MakeShaped(i, shape, Opcode::kAdd, {WindowOf(i, x, update), update->operand(1)});
+        MakeShaped(i, shape, Opcode::kAdd, {SliceOf(i, x, update), update->operand(1)});
     return WithUpdate(i, update, x, sum);
   }
   return nullptr;

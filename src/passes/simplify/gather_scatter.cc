@@ -54,8 +54,8 @@ Instruction* OfCountedGather(Instruction* i) {
   }
   size_t along = static_cast<size_t>(start_map[0]);
   const Ints& sizes = a.IntsOf(Attr::kSliceSizes);
-  WindowMap map = WindowMapOf(Opcode::kGather, a, x->shape().rank(), indices->shape().rank());
-  if (map.window[along] >= 0 || sizes[along] != 1 ||
+  SliceMap map = SliceMapOf(Opcode::kGather, a, x->shape().rank(), indices->shape().rank());
+  if (map.slice[along] >= 0 || sizes[along] != 1 ||
       a.IntsOf(Attr::kCollapsedSliceDims).size() != 1) {
     return nullptr;
   }
@@ -73,7 +73,7 @@ Instruction* OfCountedGather(Instruction* i) {
     slices.push_back({0, sizes[d], 1});
     if (d == along) slices[d] = {p->start, p->start + (count - 1) * p->stride + 1, p->stride};
     dims[d] = d == along ? count : sizes[d];
-    int64_t place = map.window[d];
+    int64_t place = map.slice[d];
     if (d == along) place = *std::ranges::find_if(map.outside, [](int64_t o) { return o >= 0; });
     permutation[static_cast<size_t>(place)] = static_cast<int64_t>(d);
   }
@@ -130,16 +130,16 @@ Instruction* OfScatter(Instruction* i) {
 }
 
 // scatter(x, {c}, u) => dynamic-update-slice(x, op(x', u), c)   where there is one constant index
-// vector, and x' is x cut to the window   (x itself where the window leaves it)
-Instruction* OfOneWindow(Instruction* i) {
+// vector, and x' is x cut to the slice   (x itself where the slice leaves it)
+Instruction* OfOneUpdate(Instruction* i) {
   if (i->operand_count() != 3) return nullptr;
   Instruction *x = i->operand(0), *indices = i->operand(1), *updates = i->operand(2);
   const Attributes& a = i->attributes();
   const bool replaces = i->called(0)->root() == i->called(0)->parameter(1);
   const std::optional<Opcode> reducer = ir::ReducerOf(*i->called(0));
   if ((!replaces && !reducer) || !indices->IsConstant() || x->shape().rank() == 0) return nullptr;
-  if (!a.IntsOf(WindowAttributesOf(Opcode::kScatter).operand_batch).empty()) return nullptr;
-  WindowMap map = WindowMapOf(Opcode::kScatter, a, x->shape().rank(), indices->shape().rank());
+  if (!a.IntsOf(SliceAttributesOf(Opcode::kScatter).operand_batch).empty()) return nullptr;
+  SliceMap map = SliceMapOf(Opcode::kScatter, a, x->shape().rank(), indices->shape().rank());
   int64_t vectors = 1;
   for (int64_t d = 0; d < indices->shape().rank(); ++d) {
     if (d != map.index_vector_dim) vectors *= indices->shape().dim(d);
@@ -148,12 +148,12 @@ Instruction* OfOneWindow(Instruction* i) {
   Slices slices;
   std::vector<int64_t> dims;
   std::vector<Instruction*> operands = {x, nullptr};
-  int64_t last_window = -1;
-  for (size_t d = 0; d < map.window.size(); ++d) {
-    int64_t size = map.window[d] >= 0 ? updates->shape().dim(map.window[d]) : 1;
-    if (map.window[d] >= 0) {
-      if (map.window[d] < last_window) return nullptr;
-      last_window = map.window[d];
+  int64_t last = -1;
+  for (size_t d = 0; d < map.slice.size(); ++d) {
+    int64_t size = map.slice[d] >= 0 ? updates->shape().dim(map.slice[d]) : 1;
+    if (map.slice[d] >= 0) {
+      if (map.slice[d] < last) return nullptr;
+      last = map.slice[d];
     }
     int64_t start = map.component[d] >= 0 ? *IndexOf(indices, map.component[d]) : 0;
     if (start < 0 || start > x->shape().dim(static_cast<int64_t>(d)) - size) return x;
@@ -164,15 +164,15 @@ Instruction* OfOneWindow(Instruction* i) {
     operands.push_back(
         SplatNumber(i, Shape::Scalar(ElementType::kS64), static_cast<double>(slice.start)));
   }
-  Shape window = ShapeOf(i->shape().type(), dims);
+  Shape shape = ShapeOf(i->shape().type(), dims);
   Instruction* value = updates;
-  if (!window.SameDimensions(updates->shape())) {
-    value = MakeShaped(i, window, Opcode::kReshape, {updates});
+  if (!shape.SameDimensions(updates->shape())) {
+    value = MakeShaped(i, shape, Opcode::kReshape, {updates});
   }
   if (!replaces) {
     Instruction* old =
-        MakeShaped(i, window, Opcode::kSlice, {x}, {{Attr::kSlice, std::move(slices)}});
-    value = MakeShaped(i, window, *reducer, {old, value});
+        MakeShaped(i, shape, Opcode::kSlice, {x}, {{Attr::kSlice, std::move(slices)}});
+    value = MakeShaped(i, shape, *reducer, {old, value});
   }
   operands[1] = value;
   return Make(i, Opcode::kDynamicUpdateSlice, std::move(operands));
@@ -200,7 +200,7 @@ Instruction* SumOfScatter(Instruction* i) {
 
 }  // namespace
 
-Instruction* WindowRules(Instruction* i) {
+Instruction* GatherScatterRules(Instruction* i) {
   if (i->shape().num_elements() == 0) return nullptr;
   switch (i->opcode()) {
     case Opcode::kGather: {
@@ -219,7 +219,7 @@ Instruction* WindowRules(Instruction* i) {
     }
     case Opcode::kScatter:
       if (Instruction* simpler = OfScatter(i)) return simpler;
-      return OfOneWindow(i);
+      return OfOneUpdate(i);
     case Opcode::kAdd:
       return SumOfScatter(i);
     default:

@@ -30,7 +30,7 @@ std::span<const Family> Families() {
       {"reverse", ReverseRules, true},
       {"slice", SliceRules, true},
       {"dynamic slices", DynamicSliceRules},
-      {"windows", WindowRules},
+      {"gather and scatter", GatherScatterRules},
       {"concatenate", ConcatenateRules, true},
       {"pad", PadRules, true},
       {"reduce", ReduceRules},

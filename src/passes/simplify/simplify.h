@@ -63,7 +63,7 @@ ir::Instruction* TransposeRules(ir::Instruction* i);
 ir::Instruction* ReverseRules(ir::Instruction* i);
 ir::Instruction* SliceRules(ir::Instruction* i);
 ir::Instruction* DynamicSliceRules(ir::Instruction* i);
-ir::Instruction* WindowRules(ir::Instruction* i);
+ir::Instruction* GatherScatterRules(ir::Instruction* i);
 ir::Instruction* ConcatenateRules(ir::Instruction* i);
 ir::Instruction* PadRules(ir::Instruction* i);
 ir::Instruction* ReduceRules(ir::Instruction* i);

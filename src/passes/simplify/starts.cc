@@ -42,7 +42,7 @@ void StartSum::Add(Instruction* start, int64_t room) {
 }
 
 bool StartSum::Next(int64_t size) {
-  // The window's own start is clamped anyway.
+  // The slice's own start is clamped anyway.
   int64_t room = size - at_->shape().dim(static_cast<int64_t>(sums_.size()));
   bool as_is = number_ == 0 && terms_.size() == 1 && terms_[0].room == room;
   if (as_is) {

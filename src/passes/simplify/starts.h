@@ -1,4 +1,4 @@
-// The start of a window within another window.
+// The start of a slice within another slice.
 #pragma once
 
 #include <optional>
@@ -14,10 +14,10 @@ std::optional<int64_t> IndexOf(const ir::Instruction* x, int64_t element = 0);
 // min(max(start, 0), room), or null if the type of `start` lacks `room`.
 ir::Instruction* ClampedStart(ir::Instruction* at, ir::Instruction* start, int64_t room);
 
-// The starts of a window in an array: a sum for each dimension.
+// The starts of a slice in an array: a sum for each dimension.
 class StartSum {
  public:
-  // Of a window of `at`'s shape, made before it.
+  // Of a slice of `at`'s shape, made before it.
   explicit StartSum(ir::Instruction* at) : at_(at) {}
 
   // Adds a start, clamped to `room`, to the current dimension.

@@ -168,7 +168,7 @@ Error cuMemPoolCreate(PoolHandle* pool, const PoolProperties* properties) {
   if (properties->allocation_type != kAllocationTypePinned ||
       properties->location_type != kLocationTypeDevice || properties->location_id < 0 ||
       properties->location_id >= state.settings.devices || properties->handle_types != 0 ||
-      properties->windows_security != nullptr) {
+      properties->win32_security != nullptr) {
     return Error::kInvalidValue;
   }
   *pool = call.state.Make<PoolObject>();

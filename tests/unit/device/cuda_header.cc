@@ -118,7 +118,7 @@ KILN_MEMBER(PoolProperties, allocation_type, CUmemPoolProps, allocType);
 KILN_MEMBER(PoolProperties, handle_types, CUmemPoolProps, handleTypes);
 KILN_MEMBER(PoolProperties, location_type, CUmemPoolProps, location.type);
 KILN_MEMBER(PoolProperties, location_id, CUmemPoolProps, location.id);
-KILN_MEMBER(PoolProperties, windows_security, CUmemPoolProps, win32SecurityAttributes);
+KILN_MEMBER(PoolProperties, win32_security, CUmemPoolProps, win32SecurityAttributes);
 // Both were reserved, and zero, in CUDA 12.0.
 #if CUDA_VERSION >= 12050
 KILN_MEMBER(PoolProperties, max_bytes, CUmemPoolProps, maxSize);

@@ -1,4 +1,4 @@
-// The evaluator's ops that read and write windows: dynamic slices, gather and scatter.
+// The evaluator's ops that read and write slices: dynamic slices, gather and scatter.
 #include <gtest/gtest.h>
 
 #include "support/interp.h"
@@ -16,7 +16,7 @@ std::string SliceAt(std::string_view type, std::string_view start) {
                      ")\n  ROOT r = s32[2] dynamic-slice(x, s), dynamic_slice_sizes={2}\n}\n"));
 }
 
-TEST(InterpWindows, DynamicSliceMovesItsStart) {
+TEST(InterpIndexedOps, DynamicSliceMovesItsStart) {
   EXPECT_EQ(SliceAt("s32", "0"), "{10, 20}");
   EXPECT_EQ(SliceAt("s64", "1"), "{20, 30}");
   EXPECT_EQ(SliceAt("u8", "3"), "{30, 40}");
@@ -27,7 +27,7 @@ TEST(InterpWindows, DynamicSliceMovesItsStart) {
   EXPECT_EQ(SliceAt("u32", "4294967295"), "{30, 40}");
 }
 
-TEST(InterpWindows, DynamicSliceOfSeveralDimensions) {
+TEST(InterpIndexedOps, DynamicSliceOfSeveralDimensions) {
   EXPECT_EQ(ValueOf(R"(HloModule m
 ENTRY e { x = u8[3,4] constant({{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}})
   i = s32[] constant(1)
@@ -42,7 +42,7 @@ ENTRY e { x = u8[3,4] constant({{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}})
             "{ { 1, 2, 3, 4 }, { 5, 6, 7, 8 }, { 9, 10, 11, 12 } }, 5)");
 }
 
-TEST(InterpWindows, DynamicUpdateSlice) {
+TEST(InterpIndexedOps, DynamicUpdateSlice) {
   EXPECT_EQ(ValueOf(R"(HloModule m
 ENTRY e { x = f64[2,3] constant({{1, 2, 3}, {4, 5, 6}})
   u = f64[1,2] constant({{8, 9}})
@@ -67,7 +67,7 @@ std::string GatherOf(std::string_view operand, std::string_view indices, std::st
 
 constexpr char kTable[] = "s32[3,2] constant({{1, 2}, {3, 4}, {5, 6}})";
 
-TEST(InterpWindows, GatherRows) {
+TEST(InterpIndexedOps, GatherRows) {
   EXPECT_EQ(GatherOf(kTable, "s32[4] constant({2, 0, -5, 9})", "s32[4,2]",
                      "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
                      "index_vector_dim=1, slice_sizes={1,2}"),
@@ -79,8 +79,8 @@ TEST(InterpWindows, GatherRows) {
             "{ { { 5, 1 }, { 3, 3 } }, { { 6, 2 }, { 4, 4 } } }");
 }
 
-TEST(InterpWindows, GatherWindows) {
-  // Components in another order than the operand's dimensions; windows that keep both.
+TEST(InterpIndexedOps, GatherSlices) {
+  // Components in another order than the operand's dimensions; slices that keep both.
   EXPECT_EQ(GatherOf(kTable, "u8[2,2] constant({{0, 1}, {1, 200}})", "s32[2,2,1]",
                      "offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={1,0}, "
                      "index_vector_dim=1, slice_sizes={2,1}"),
@@ -101,7 +101,7 @@ TEST(InterpWindows, GatherWindows) {
             "{1, 1, 1}");
 }
 
-TEST(InterpWindows, GatherBatches) {
+TEST(InterpIndexedOps, GatherBatches) {
   EXPECT_EQ(GatherOf(kTable, "s32[3,1] constant({{1}, {0}, {7}})", "s32[3]",
                      "offset_dims={}, collapsed_slice_dims={1}, start_index_map={1}, "
                      "operand_batching_dims={0}, start_indices_batching_dims={0}, "
@@ -128,7 +128,7 @@ f { a = s32[] parameter(0)
                      ", to_apply=", op == "second" ? "second" : "f", "\n}\n"));
 }
 
-TEST(InterpWindows, ScatterRows) {
+TEST(InterpIndexedOps, ScatterRows) {
   constexpr char kRows[] =
       "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
       "index_vector_dim=1";
@@ -146,14 +146,14 @@ TEST(InterpWindows, ScatterRows) {
             "{ { 1, 2 }, { 4, 5 }, { 5, 6 } }");
 }
 
-TEST(InterpWindows, ScatterWindows) {
-  // Windows of two elements that overlap; the last one is half outside, and left out whole.
+TEST(InterpIndexedOps, ScatterSlices) {
+  // Slices of two elements that overlap; the last one is half outside, and left out whole.
   EXPECT_EQ(ScatterOf("s32[5] constant({0, 0, 0, 0, 0})", "s32[4,1] constant({{0}, {1}, {3}, {4}})",
                       "s32[4,2] constant({{1, 2}, {10, 20}, {3, 4}, {5, 6}})",
                       "update_window_dims={1}, inserted_window_dims={}, "
                       "scatter_dims_to_operand_dims={0}, index_vector_dim=1"),
             "{1, 12, 20, 3, 4}");
-  // Components in another order, windows first in the updates, one index vector.
+  // Components in another order, slices first in the updates, one index vector.
   EXPECT_EQ(ScatterOf(kTable, "s32[2] constant({0, 1})", "s32[2,1] constant({{10}, {20}})",
                       "update_window_dims={0,1}, inserted_window_dims={}, "
                       "scatter_dims_to_operand_dims={1,0}, index_vector_dim=0"),
@@ -168,7 +168,7 @@ TEST(InterpWindows, ScatterWindows) {
             "{ { 1, 2 }, { 3, 4 }, { 5, 6 } }");
 }
 
-TEST(InterpWindows, ScatterBatches) {
+TEST(InterpIndexedOps, ScatterBatches) {
   EXPECT_EQ(ScatterOf(kTable, "s32[3,2,1] constant({{{1}, {1}}, {{0}, {5}}, {{0}, {1}}})",
                       "s32[3,2] constant({{10, 20}, {30, 40}, {50, 60}})",
                       "update_window_dims={}, inserted_window_dims={1}, "
@@ -177,7 +177,7 @@ TEST(InterpWindows, ScatterBatches) {
             "{ { 1, 32 }, { 33, 4 }, { 55, 66 } }");
 }
 
-TEST(InterpWindows, ScatterReplaces) {
+TEST(InterpIndexedOps, ScatterReplaces) {
   EXPECT_EQ(
       ScatterOf(kTable, "s32[3] constant({1, 0, 1})", "s32[3,2] constant({{7, 7}, {8, 8}, {9, 9}})",
                 "update_window_dims={1}, inserted_window_dims={0}, "
@@ -188,7 +188,7 @@ TEST(InterpWindows, ScatterReplaces) {
 }
 
 // Several operands at once: the larger value, and where it came from.
-TEST(InterpWindows, ScatterOfSeveral) {
+TEST(InterpIndexedOps, ScatterOfSeveral) {
   EXPECT_EQ(ValueOf(R"(HloModule m
 larger { v = f32[] parameter(0)
   i = s32[] parameter(1)
@@ -208,7 +208,7 @@ ENTRY e { x = f32[3] constant({0.5, 0.5, 0.5})
 }
 
 // A computation that is more than elementwise ops.
-TEST(InterpWindows, ScatterByCalls) {
+TEST(InterpIndexedOps, ScatterByCalls) {
   EXPECT_EQ(ValueOf(R"(HloModule m
 inner { a = s32[] parameter(0)
   b = s32[] parameter(1)

@@ -90,7 +90,7 @@ TEST(InferenceBits, OptBarrier) {
   ExpectError("expected 1", "x = f32[2];y = f32[2]", "opt-barrier(x, y)");
 }
 
-TEST(InferenceWindows, DynamicSlice) {
+TEST(InferenceIndexedOps, DynamicSlice) {
   EXPECT_EQ(ShapeOf("x = f32[5,N];i = s32[]", "dynamic-slice(x, i, i), dynamic_slice_sizes={2,-1}"),
             "f32[2,N]");
   EXPECT_EQ(ShapeOf("x = f32[5,N];i = s32[]", "dynamic-slice(x, i, i), dynamic_slice_sizes={5,3}"),
@@ -109,7 +109,7 @@ TEST(InferenceWindows, DynamicSlice) {
               "dynamic-slice(x, i), dynamic_slice_sizes={-1}");
 }
 
-TEST(InferenceWindows, DynamicUpdateSlice) {
+TEST(InferenceIndexedOps, DynamicUpdateSlice) {
   EXPECT_EQ(ShapeOf("x = f32[5,N];u = f32[2,N];i = s32[]", "dynamic-update-slice(x, u, i, i)"),
             "f32[5,N]");
   ExpectError("one element type and rank", "x = f32[5];u = s32[2];i = s32[]",
@@ -126,7 +126,7 @@ constexpr char kRows[] =
     "gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
     "index_vector_dim=1, slice_sizes={1,4}";
 
-TEST(InferenceWindows, Gather) {
+TEST(InferenceIndexedOps, Gather) {
   EXPECT_EQ(ShapeOf("x = f32[V,4];i = s32[N]", kRows), "f32[N,4]");
   EXPECT_EQ(ShapeOf("x = f32[3,D];i = s64[2,5,1]",
                     "gather(x, i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, "
@@ -174,7 +174,7 @@ TEST(InferenceWindows, Gather) {
          "slice_sizes={1,1}");
 }
 
-TEST(InferenceWindows, Scatter) {
+TEST(InferenceIndexedOps, Scatter) {
   constexpr char kAdd[] = R"(
 add { a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -196,7 +196,7 @@ pair { a = f32[] parameter(0)
               Cat("scatter(x, x, i, u), ", kOf, "add"), kAdd);
   ExpectError("each update must have its operand's element type",
               "x = f32[3,4];i = s32[5];u = s32[5,4]", of_one, kAdd);
-  ExpectError("the window of dimension 1 is 5; expected 0 to 4",
+  ExpectError("the slice of dimension 1 is 5; expected 0 to 4",
               "x = f32[3,4];i = s32[5];u = f32[5,5]", of_one, kAdd);
   ExpectError("dimension 0 of the updates must be dimension 0 of the indices, of size 6",
               "x = f32[3,4];i = s32[6];u = f32[5,4]", of_one, kAdd);

@@ -424,7 +424,7 @@ TEST(BoundedCode, Scatters) {
                         Whole("f32", {5, 4}, {true, true})),
                     Reducer("multiply")),
               kTwo);
-  // Windows that are not wholly where something is are left out.
+  // Slices that are not wholly where something is are left out.
   CheckModule(Entry(false, "x = f32[5]; u = f32[4,2]",
                     Cat(kCut,
                         "  i = s32[4,1] constant({{0}, {3}, {1}, {2}})\n"
@@ -434,7 +434,7 @@ TEST(BoundedCode, Scatters) {
                         Whole("f32", {5}, {true})),
                     Reducer("add")),
               {{2}, {3}, {4}, {5}});
-  // Windows of two columns, where there are as many.
+  // Slices of two columns, where there are as many.
   CheckModule(Entry(true, "x = f32[5,4]; i = s32[3,1]; u = f32[3,2]",
                     Cat(kCutBoth,
                         "  r = f32[<=5,<=4] scatter(b, i, u), update_window_dims={1}, "

@@ -79,8 +79,8 @@ TEST(GpuScatter, Batches) {
                          "scatter_indices_batching_dims={0}, index_vector_dim=2, to_apply=add"));
 }
 
-// Windows that begin anywhere may overlap: they go one after the other.
-TEST(GpuScatter, OverlappingWindows) {
+// Slices that begin anywhere may overlap: they go one after the other.
+TEST(GpuScatter, OverlappingSlices) {
   std::string body = Cat(RandomIndices(60, 20), "  u = f32[60,4] parameter(2)\n");
   ExpectOwners(ScatterOf("f32", "[24]", body,
                          "update_window_dims={1}, inserted_window_dims={}, "

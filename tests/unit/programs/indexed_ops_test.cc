@@ -1,4 +1,4 @@
-// Compiled ops that read and write windows against the evaluator, and what they copy.
+// Compiled ops that read and write slices against the evaluator, and what they copy.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,7 +17,7 @@ using testing::Check;
 using testing::Execution;
 using testing::Load;
 
-TEST(WindowOps, DynamicSlices) {
+TEST(IndexedOps, DynamicSlices) {
   Check(R"(HloModule m
 ENTRY e { x = f32[7,40] parameter(0)
   y = u8[30] parameter(1)
@@ -39,7 +39,7 @@ ENTRY e { x = f32[7,40] parameter(0)
   ROOT o = (f32[2,40], f32[19,7], u8[9], f32[3,3], f32[5]) tuple(a, t, c, d, g) })");
 }
 
-TEST(WindowOps, DynamicSlicesOfReductionsAndPads) {
+TEST(IndexedOps, DynamicSlicesOfReductionsAndPads) {
   Check(R"(HloModule m
 add { a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -57,7 +57,7 @@ ENTRY e { x = f32[11,40] parameter(0)
   ROOT o = (f32[11], f32[40], f32[37]) tuple(r, q, m) })");
 }
 
-TEST(WindowOps, DynamicUpdateSlices) {
+TEST(IndexedOps, DynamicUpdateSlices) {
   Check(R"(HloModule m
 ENTRY e { x = f32[7,40] parameter(0)
   u = f32[2,33] parameter(1)
@@ -78,7 +78,7 @@ ENTRY e { x = f32[7,40] parameter(0)
 }
 
 // Updates of transposed memory, of an array that is needed afterwards, and of the array by itself.
-TEST(WindowOps, DynamicUpdateSlicesOfSharedArrays) {
+TEST(IndexedOps, DynamicUpdateSlicesOfSharedArrays) {
   Check(R"(HloModule m
 ENTRY e { x = f32[6,20]{0,1} parameter(0)
   u = f32[3,20]{1,0} parameter(1)
@@ -138,9 +138,9 @@ int64_t CopiedBytes(const program::Steps& steps) {
   return bytes;
 }
 
-TEST(WindowOps, LoopThatUpdatesRows) { Check(Scan(13, 37)); }
+TEST(IndexedOps, LoopThatUpdatesRows) { Check(Scan(13, 37)); }
 
-TEST(WindowOps, LoopsUpdateInPlace) {
+TEST(IndexedOps, LoopsUpdateInPlace) {
   auto module = ir::ParseOrDie(Scan(1000, 256));
   for (bool fuse : {true, false}) {
     auto loaded = Load(*module, fuse);
@@ -154,7 +154,7 @@ TEST(WindowOps, LoopsUpdateInPlace) {
 }
 
 // Rows of arrays that are 64 times as large take as long to update.
-TEST(WindowOps, LoopTimeDependsOnRowsAlone) {
+TEST(IndexedOps, LoopTimeDependsOnRowsAlone) {
   auto seconds = [](int64_t rows) {
     std::string text = Scan(rows, 64);
     size_t at = text.find(Cat("constant(", rows, ")"));
@@ -180,7 +180,7 @@ TEST(WindowOps, LoopTimeDependsOnRowsAlone) {
       << small << " s and " << large << " s";
 }
 
-TEST(WindowOps, Gathers) {
+TEST(IndexedOps, Gathers) {
   Check(R"(HloModule m
 ENTRY e { x = f32[7,40] parameter(0)
   i = s32[12] parameter(1)
@@ -191,14 +191,14 @@ ENTRY e { x = f32[7,40] parameter(0)
   rows = f32[12,40] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,40}
   columns = f32[7,12] gather(x, i), offset_dims={0}, collapsed_slice_dims={1}, start_index_map={1}, index_vector_dim=1, slice_sizes={7,1}
   elements = f32[3,2] gather(x, j), offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={1,0}, index_vector_dim=1, slice_sizes={1,1}
-  windows = f32[2,5,30] gather(x, k), offset_dims={0,2}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={2,30}
+  slices = f32[2,5,30] gather(x, k), offset_dims={0,2}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={2,30}
   batches = f32[7,3] gather(x, b), offset_dims={}, collapsed_slice_dims={1}, start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1}
   one = f32[40] gather(x, s), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={1,40}
-  ROOT o = (f32[12,40], f32[7,12], f32[3,2], f32[2,5,30], f32[7,3], f32[40]) tuple(rows, columns, elements, windows, batches, one) })");
+  ROOT o = (f32[12,40], f32[7,12], f32[3,2], f32[2,5,30], f32[7,3], f32[40]) tuple(rows, columns, elements, slices, batches, one) })");
 }
 
 // Indices that are computed, and consumers and producers of one kernel.
-TEST(WindowOps, FusedGathers) {
+TEST(IndexedOps, FusedGathers) {
   constexpr char kText[] = R"(HloModule m
 add { a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -234,7 +234,7 @@ mix { a = f32[] parameter(0)
   ROOT c = f32[] subtract(m, b) }
 )";
 
-TEST(WindowOps, Scatters) {
+TEST(IndexedOps, Scatters) {
   Check(Cat("HloModule m\n", kReducers, R"(
 ENTRY e { x = f32[7,70] parameter(0)
   i = s32[12] parameter(1)
@@ -250,16 +250,16 @@ ENTRY e { x = f32[7,70] parameter(0)
   mixed = f32[7,70] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=mix
   columns = f32[7,70] scatter(x, i, v), update_window_dims={0}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, index_vector_dim=1, to_apply=mix
   elements = f32[7,70] scatter(x, j, w), update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=0, to_apply=second
-  windows = f32[7,70] scatter(x, k, z), update_window_dims={0,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=mix
+  slices = f32[7,70] scatter(x, k, z), update_window_dims={0,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=mix
   overlaps = f32[7,70] scatter(x, k, z), update_window_dims={0,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={1}, index_vector_dim=1, to_apply=mix
   batches = f32[7,70] scatter(x, b, q), update_window_dims={}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, index_vector_dim=2, to_apply=mix
-  ROOT o = (f32[7,70], f32[7,70], f32[7,70], f32[7,70], f32[7,70], f32[7,70], f32[7,70]) tuple(rows, mixed, columns, elements, windows, overlaps, batches) })"),
+  ROOT o = (f32[7,70], f32[7,70], f32[7,70], f32[7,70], f32[7,70], f32[7,70], f32[7,70]) tuple(rows, mixed, columns, elements, slices, overlaps, batches) })"),
         1e-6, 1e-6);
 }
 
 // What is scattered and where, made in the kernel; into zeros that nobody else needs, into an array
 // that somebody does, and several arrays at once.
-TEST(WindowOps, FusedScatters) {
+TEST(IndexedOps, FusedScatters) {
   Check(Cat("HloModule m\n", kReducers, R"(
 larger { v = f32[] parameter(0)
   i = s32[] parameter(1)
@@ -293,7 +293,7 @@ ENTRY e { i = s32[40] parameter(0)
         1e-5, 1e-5);
 }
 
-TEST(WindowOps, ScattersOfUniqueIndicesAndOfNone) {
+TEST(IndexedOps, ScattersOfUniqueIndicesAndOfNone) {
   Check(Cat("HloModule m\n", kReducers, R"(
 ENTRY e { x = f32[60,50] parameter(0)
   u = f32[40,50] parameter(1)
@@ -310,7 +310,7 @@ ENTRY e { x = f32[60,50] parameter(0)
 }
 
 // Colliding updates come in order however many threads there are.
-TEST(WindowOps, ScatterGivesTheSameBitsForAnyNumberOfThreads) {
+TEST(IndexedOps, ScatterGivesTheSameBitsForAnyNumberOfThreads) {
   auto module = ir::ParseOrDie(Cat("HloModule m\n", kReducers, R"(
 ENTRY e { x = f32[16,2048] parameter(0)
   i = s32[300] parameter(1)
@@ -335,7 +335,7 @@ ENTRY e { x = f32[16,2048] parameter(0)
   EXPECT_EQ(testing::Difference(*interp::Evaluate(*module, arguments), first.Result(), 0, 0), "");
 }
 
-TEST(WindowOps, LoopsScatterInPlace) {
+TEST(IndexedOps, LoopsScatterInPlace) {
   constexpr char kText[] = R"(
 cond { s = (s32[], f32[500,64], s32[4]) parameter(0)
   i = s32[] get-tuple-element(s), index=0
@@ -372,7 +372,7 @@ ENTRY e { x = f32[500,64] parameter(0)
 }
 
 // Half types, integers and preds move as they are.
-TEST(WindowOps, TypesThatAreMoved) {
+TEST(IndexedOps, TypesThatAreMoved) {
   for (std::string_view type : {"f16", "bf16", "s8", "u16", "s64", "pred", "f64"}) {
     std::string text = R"(HloModule m
 second { a = T[] parameter(0)
@@ -394,7 +394,7 @@ ENTRY e { x = T[9,33] parameter(0)
   }
 }
 
-KILN_LABEL(gpu_sample, "WindowOps");
+KILN_LABEL(gpu_sample, "IndexedOps");
 
 }  // namespace
 }  // namespace kiln

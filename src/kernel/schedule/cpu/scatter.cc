@@ -48,7 +48,7 @@ class Scheduler {
  private:
   int64_t Extent(VariableId v) const { return kernel_.variables[v].extent; }
 
-  // Along what lies side by side in the results, wherever the window begins.
+  // Along what lies side by side in the results, wherever the slice begins.
   void ChooseVector() {
     int64_t bytes = 1;
     for (ParamId param : update_.params) {
@@ -64,7 +64,7 @@ class Scheduler {
     }
     if (!best.valid()) return;
     s_.vector_width = static_cast<int>(std::max<int64_t>(cpu_.vector_bytes / bytes, 1));
-    // Short windows are done whole by narrower vectors.
+    // Short slices are done whole by narrower vectors.
     while (!cpu_.has_masks && s_.vector_width > Extent(best)) s_.vector_width /= 2;
     if (s_.vector_width == 1) return;
     CpuStageSchedule& stage = s_.stages.front();

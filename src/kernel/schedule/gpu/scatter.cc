@@ -77,7 +77,7 @@ GpuUpdateOrder OrderOfUpdates(const Kernel& kernel) {
   const IdRange<VariableId> outer = kernel.OuterVariables();
   std::vector<VariableId> all(outer.begin(), outer.end());
   if (order.others_are_apart) all.insert(all.end(), order.others.begin(), order.others.end());
-  for (VariableId v : all) (OnlyMoves(stage, v) ? order.windows : order.batch).push_back(v);
+  for (VariableId v : all) (OnlyMoves(stage, v) ? order.slices : order.batch).push_back(v);
   return order;
 }
 
