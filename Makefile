@@ -48,7 +48,7 @@ build: | $(B)/ ## build the library, the tools and the examples (the default)
 	@$(call configure,$(without_tests))
 	@$(ninja)
 
-demo: | $(B)/ ## train XLA's classic digit classifier, op by op and compiled, into build/demo
+demo: | $(B)/ ## train XLA's classic digit classifier, with the JIT off and on, into build/demo
 	@$(packages) demo
 	@$(call configure,$(without_tests))
 	@$(ninja) mnist_softmax

@@ -21,9 +21,11 @@ import xml.etree.ElementTree
 
 STEPS = 12
 TRACED_STEPS = 5
-SIDES = {'op_by_op': 'timeline.no_jit.json', 'compiled': 'timeline.jit.json'}
-PREFIX = 'module_0001.mnist_softmax.'
-STAGE = re.compile(r'(\d{4})\.optimization\.after_([a-z-]+)\.before_([a-z-]+)\.(dot|svg)')
+MODES = {'jit_off': 'timeline.no_jit.json', 'jit_on': 'timeline.jit.json'}
+STEP = {'jit_off': 'mnist_softmax', 'jit_on': 'cluster_0'}  # the names of a step's bar
+GRAPH = 'module_0001.mnist_softmax.'
+PREFIX = 'module_0002.cluster_0.'
+STAGE = re.compile(r'(\d{4})\.optimization\.after_([a-z-]+)\.before_([a-z-]+)\.(dot|txt)')
 args = None
 
 
@@ -73,26 +75,27 @@ class OutputTest(unittest.TestCase):
         self.assertEqual(self.result.stderr, '')
         # The progress bar is for terminals.
         self.assertNotIn('\r', self.result.stdout)
-        for word in ('op by op', 'compiled', 'kernels per step', 'times as fast'):
+        for word in ('JIT off', 'JIT on', 'kernels per step', 'steps per second', 'times as fast'):
             self.assertIn(word, self.result.stdout)
 
     def test_figures(self):
         figures = self.figures()
-        self.assertEqual(list(figures), [*SIDES, 'ratio', 'max_rel_loss_difference'])
-        types = {'step_us_median': float, 'kernels_per_step': int, 'temporary_bytes': int,
-                 'compile_ms': float, 'test_accuracy': float}
-        for side in SIDES:
-            self.assertEqual({key: type(value) for key, value in figures[side].items()}, types)
-            self.assertGreater(figures[side]['step_us_median'], 0)
-            self.assertGreater(figures[side]['compile_ms'], 0)
-            self.assertGreaterEqual(figures[side]['temporary_bytes'], 0)
+        self.assertEqual(list(figures), [*MODES, 'ratio', 'max_rel_loss_difference'])
+        types = {'step_us_median': float, 'steps_per_second': float, 'kernels_per_step': int,
+                 'temporary_bytes': int, 'compile_ms': float, 'test_accuracy': float}
+        for mode in MODES:
+            self.assertEqual({key: type(value) for key, value in figures[mode].items()}, types)
+            self.assertGreater(figures[mode]['step_us_median'], 0)
+            self.assertGreater(figures[mode]['compile_ms'], 0)
+            self.assertGreater(figures[mode]['steps_per_second'], 0)
+            self.assertGreaterEqual(figures[mode]['temporary_bytes'], 0)
             # Guessing gives 0.1; some steps are much better.
-            self.assertGreater(figures[side]['test_accuracy'], 0.3)
-            self.assertLessEqual(figures[side]['test_accuracy'], 1)
-        ops, whole = figures['op_by_op'], figures['compiled']
-        self.assertLess(whole['kernels_per_step'], ops['kernels_per_step'])
-        self.assertLess(whole['temporary_bytes'], ops['temporary_bytes'])
-        self.assertAlmostEqual(figures['ratio'] * whole['step_us_median'] / ops['step_us_median'],
+            self.assertGreater(figures[mode]['test_accuracy'], 0.3)
+            self.assertLessEqual(figures[mode]['test_accuracy'], 1)
+        off, on = figures['jit_off'], figures['jit_on']
+        self.assertLess(on['kernels_per_step'], off['kernels_per_step'])
+        self.assertLess(on['temporary_bytes'], off['temporary_bytes'])
+        self.assertAlmostEqual(figures['ratio'] * on['step_us_median'] / off['step_us_median'],
                                1, places=2)
         self.assertIs(type(figures['max_rel_loss_difference']), float)
         self.assertLessEqual(figures['max_rel_loss_difference'], 1e-5)
@@ -138,34 +141,41 @@ class OutputTest(unittest.TestCase):
 
     def test_timelines(self):
         ops_of = {}
-        for side, name in SIDES.items():
+        for mode, name in MODES.items():
             bars = self.bars(name)
             self.check_nesting(bars)
             steps = [b for b in bars if b['cat'] == 'execute']
             kernels = [b for b in bars if b['cat'] == 'kernel']
-            self.assertEqual([b['name'] for b in steps], ['mnist_softmax'] * TRACED_STEPS)
+            self.assertEqual([b['name'] for b in steps], [STEP[mode]] * TRACED_STEPS)
             for step in steps:
                 inside = [k for k in kernels
                           if step['ts'] <= k['ts'] <= step['ts'] + step['dur']]
-                self.assertEqual(len(inside), self.figures()[side]['kernels_per_step'])
-            self.assertEqual(len(kernels), TRACED_STEPS * self.figures()[side]['kernels_per_step'])
-            ops_of[side] = [k['args']['ops'].split(', ') for k in kernels]
-        self.assertEqual({len(ops) for ops in ops_of['op_by_op']}, {1})
-        self.assertGreater(max(len(ops) for ops in ops_of['compiled']), 3)
+                self.assertEqual(len(inside), self.figures()[mode]['kernels_per_step'])
+            self.assertEqual(len(kernels), TRACED_STEPS * self.figures()[mode]['kernels_per_step'])
+            ops_of[mode] = [k['args']['ops'].split(', ') for k in kernels]
+        self.assertEqual({len(ops) for ops in ops_of['jit_off']}, {1})
+        self.assertGreater(max(len(ops) for ops in ops_of['jit_on']), 3)
         # Bars say what they compute in the words of the program.
         # Whether an operand is packed, by a kernel of its own, depends on the machine.
-        named = [{op for ops in ops_of[side] for op in ops
-                  if '/' in op and not op.startswith('pack ')} for side in SIDES]
+        named = [{op for ops in ops_of[mode] for op in ops
+                  if '/' in op and not op.startswith('pack ')} for mode in MODES]
         self.assertEqual(named[0], named[1])
         self.assertGreaterEqual(named[0], {'forward/matmul', 'forward/exp', 'loss/mean',
                                            'gradient/weights', 'update/bias'})
 
     def test_no_other_files(self):
-        left = [name for name in self.files if not name.startswith(PREFIX)]
-        self.assertEqual(left, ['demo.json', *sorted(SIDES.values())])
+        left = [name for name in self.files if not name.startswith((GRAPH, PREFIX))]
+        self.assertEqual(left, ['demo.json', *sorted(MODES.values())])
+        graphs = {name[len(GRAPH):] for name in self.files if name.startswith(GRAPH)}
+        pictures = {'after_clustering.svg'} if shutil.which('dot') else set()
+        stages = ('before_placement', 'after_placement', 'after_clustering')
+        self.assertEqual(graphs, pictures | {f'{stage}.{form}' for form in ('txt', 'dot')
+                                             for stage in stages})
         suffixes = {name[len(PREFIX):] for name in self.files if name.startswith(PREFIX)}
         plain = {s for s in suffixes if not STAGE.fullmatch(s)}
-        self.assertEqual(plain, {'before_optimizations.txt', 'cpu_after_optimizations.txt',
+        drawn = ['before_optimizations', 'cpu_after_optimizations']
+        forms = ('txt', 'dot', 'svg') if pictures else ('txt', 'dot')
+        self.assertEqual(plain, {*(f'{stage}.{form}' for form in forms for stage in drawn),
                                  'cpu_after_optimizations-buffer-assignment.txt',
                                  'cpu_after_optimizations-cost-analysis.txt',
                                  'cpu_after_optimizations-memory-usage-report.txt', 'plan.txt',
@@ -182,15 +192,14 @@ class OutputTest(unittest.TestCase):
         self.assertEqual(graphs[-1][3], 'pipeline-end')
         for earlier, later in zip(graphs, graphs[1:]):
             self.assertEqual(earlier[3], later[2])
-        pictures = [m[1] for m in stages if m[4] == 'svg']
+        self.assertEqual([m[1] for m in stages if m[4] == 'txt'], [m[1] for m in graphs])
         dot = shutil.which('dot')
-        self.assertEqual(pictures, [graphs[0][1], graphs[-1][1]] if dot else [])
-        for stage in stages:
-            path = f'{self.out}/{PREFIX}{stage[0]}'
-            if stage[4] == 'svg':
+        for name in self.files:
+            path = f'{self.out}/{name}'
+            if name.endswith('.svg'):
                 root = xml.etree.ElementTree.parse(path).getroot()
                 self.assertEqual(root.tag, '{http://www.w3.org/2000/svg}svg')
-            elif dot:
+            elif name.endswith('.dot') and dot:
                 self.accepts(dot, '-Tcanon', path)
         # Fusions are boxes around their ops.
         self.assertNotIn('label="fusion ', self.read(PREFIX + graphs[0][0]))
@@ -200,7 +209,7 @@ class OutputTest(unittest.TestCase):
         for suffix in ('before_optimizations.txt', 'cpu_after_optimizations.txt'):
             text = self.accepts(args.opt, '--verify', f'{self.out}/{PREFIX}{suffix}')
             self.assertEqual(text.strip(), self.read(PREFIX + suffix).strip())
-        kernels = self.figures()['compiled']['kernels_per_step']
+        kernels = self.figures()['jit_on']['kernels_per_step']
         self.assertEqual(self.read(PREFIX + 'plan.txt').count('\n  launch '), kernels)
         if args.llvm_as:
             self.accepts(args.llvm_as, '-o', os.devnull, f'{self.out}/{PREFIX}ir-no-opt.ll')
@@ -219,8 +228,9 @@ class OutputTest(unittest.TestCase):
     def test_again_into_the_same_folder(self):
         with tempfile.TemporaryDirectory() as out:
             others = ['module_0001.other.plan.txt', 'notes.txt']
-            stale = 'module_0009.mnist_softmax.0099.optimization.after_a.before_b.dot'
-            for name in (stale, *others):
+            stale = ['module_0009.cluster_0.0099.optimization.after_a.before_b.dot',
+                     'module_0008.mnist_softmax.after_clustering.dot']
+            for name in (*stale, *others):
                 with open(f'{out}/{name}', 'w') as f:
                     f.write('digraph {')
             result = demo('--steps', '1', '--out', out)
@@ -233,8 +243,46 @@ class OutputTest(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             with open(f'{out}/demo.json') as f:
                 figures = json.load(f)
-            for side in SIDES:
-                self.assertGreaterEqual(figures[side]['test_accuracy'], 0.88)
+            for mode in MODES:
+                self.assertGreaterEqual(figures[mode]['test_accuracy'], 0.88)
+
+    def test_flags_of_the_environment(self):
+        """They leave the dumps where they are, and what they ask for is done beside them."""
+        with tempfile.TemporaryDirectory() as folder:
+            out, dumps = f'{folder}/an "out"', f'{folder}/dumps'
+            result = demo(f'--out={out}', '--steps=1', XLA_FLAGS=f'--xla_dump_to={dumps}',
+                          KILN_FLAGS='--dump_hlo_as_text', TF_DUMP_GRAPH_PREFIX=dumps)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(sorted(os.listdir(out)), self.files)
+            # Of each session a graph, and all that was compiled.
+            names = os.listdir(dumps)
+            self.assertEqual(sum(name.endswith('.after_clustering.dot') for name in names), 2)
+            self.assertTrue(any('.cluster_0.' in name for name in names))
+
+    def run_on(self, *device):
+        """The lines of the output; GPUs are emulated."""
+        with tempfile.TemporaryDirectory() as out:
+            result = demo('--steps=2', f'--out={out}', *device, KILN_CUDA_LIBRARY='/not/there')
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertTrue(os.path.exists(f'{out}/demo.json'))
+            return result.stdout.splitlines()
+
+    def test_devices(self):
+        self.assertRegex(self.run_on()[1], r'^CPU:0: cpu')
+        lines = self.run_on('--device=XLA_CPU')
+        self.assertRegex(lines[1], r'^XLA_CPU:0: cpu')
+        self.assertIn('with the JIT off they run on CPU:0', lines[2])
+        lines = self.run_on('--device', 'GPU:0')
+        self.assertEqual(lines[1], 'GPU:0: emulated GPU, sm_80')
+        self.assertIn('stands in for a GPU', lines[2])
+        self.assertEqual(lines[3], '')
+        lines = self.run_on('--device=XLA_GPU')
+        self.assertEqual(lines[1], 'XLA_GPU:0: emulated GPU, sm_80')
+        self.assertIn('with the JIT off they run on GPU:0', lines[3])
+        for name in ('GPU:7', 'CPU:7', 'TPU:0', '5'):
+            result = demo(f'--device={name}')
+            self.assertEqual(result.returncode, 1, name)
+            self.assertIn(name, result.stderr)
 
     def test_without_graphviz(self):
         with tempfile.TemporaryDirectory() as out:
@@ -262,8 +310,8 @@ class OutputTest(unittest.TestCase):
                 pass
             os.close(ours)
             self.assertEqual(child.wait(), 0)
-            for side in (b'op by op', b'compiled'):
-                self.assertRegex(text, rb'\r' + side + rb' +\[#{20} {20}\] 50/100')
+            for mode in (b'JIT off', b'JIT on'):
+                self.assertRegex(text, rb'\r' + mode + rb' +\[#{20} {20}\] 50/100')
 
 
 class DataTest(unittest.TestCase):
