@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "codegen/codegen.h"
 #include "codegen/lowered_program.h"
+#include "compiler/waves.h"
 #include "kernel/schedule/scheduler.h"
 #include "passes/pass.h"
 #include "target/target.h"
@@ -37,6 +38,12 @@ class Backend {
   virtual bool counts_trips() const = 0;
   // The last additions, when all steps exist and the program has its id.
   virtual void Finish(codegen::LoweredProgram& lowered) const = 0;
+  // For a program whose launches are run one by one, on so many threads: those that may run at the
+  // same time. May reorder its steps. By default there are none.
+  virtual Waves FindWaves(codegen::LoweredProgram& lowered, int threads) const {
+    (void)lowered, (void)threads;
+    return {};
+  }
   virtual Result<std::vector<std::string>> Generate(const codegen::LoweredProgram& lowered,
                                                     const codegen::Options& options) const = 0;
 

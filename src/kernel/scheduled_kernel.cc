@@ -1,9 +1,17 @@
 #include "kernel/scheduled_kernel.h"
 
 #include "base/overloaded.h"
+#include "kernel/contraction.h"
 #include "kernel/schedule/cpu/gemm.h"
 
 namespace kiln::kernel {
+namespace {
+
+// About a half of two multiply-adds for each lane in a cycle.
+constexpr double kGemmFlopsPerLane = 8000;  // in a microsecond
+constexpr double kPackedBytes = 25e3;       // in a microsecond
+
+}  // namespace
 
 int64_t CpuGemm::items() const {
   switch (role) {
@@ -17,17 +25,33 @@ int64_t CpuGemm::items() const {
   return 0;
 }
 
+double CpuGemm::microseconds() const {
+  switch (role) {
+    case Role::kGemm: {
+      const GemmProblem& p = contraction->problem;
+      const double flops = 2.0 * static_cast<double>(p.BatchSize()) * static_cast<double>(p.m) *
+                           static_cast<double>(p.n) * static_cast<double>(p.TotalK());
+      return flops / (kGemmFlopsPerLane * schedule->lanes);
+    }
+    case Role::kPackLhs:
+      return static_cast<double>(schedule->packed_a_bytes) / kPackedBytes;
+    case Role::kPackRhs:
+      return static_cast<double>(schedule->packed_b_bytes) / kPackedBytes;
+  }
+  return 0;
+}
+
 std::optional<CpuItems> ItemsOf(const KernelSchedule& schedule) {
   using Items = std::optional<CpuItems>;
   return std::visit(Overloaded{
                         [](const CpuNestSchedule& s) -> Items {
-                          return {{s.items, s.max_tasks, s.split > 0}};
+                          return {{s.items, s.max_tasks, s.split > 0, s.microseconds}};
                         },
                         [](const CpuSortSchedule& s) -> Items {
-                          return {{s.items, s.max_tasks}};
+                          return {{s.items, s.max_tasks, false, s.microseconds}};
                         },
                         [](const CpuGemm& s) -> Items {
-                          return {{s.items(), s.max_tasks}};
+                          return {{s.items(), s.max_tasks, false, s.microseconds()}};
                         },
                         [](const CpuBundle& s) -> Items {
                           return {{s.items, s.max_tasks}};

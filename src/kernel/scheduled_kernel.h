@@ -30,7 +30,8 @@ struct CpuGemm {
   std::shared_ptr<const GemmSchedule> schedule;
   int64_t max_tasks = 1;  // pieces worth their dispatch
 
-  int64_t items() const;  // of the role
+  int64_t items() const;        // of the role
+  double microseconds() const;  // of the role, about, on one thread
 };
 
 // A kernel of the program that is a part of another one, whose arguments from `first_arg` on are
@@ -91,6 +92,8 @@ struct CpuItems {
   int64_t count = 1;
   int64_t max_tasks = 1;  // pieces worth their dispatch
   bool finish = false;    // one more call, [count, count + 1), after all others
+  // About how long one thread takes for all; 0 where it is not known.
+  double microseconds = 0;
 };
 // Nothing on a GPU.
 std::optional<CpuItems> ItemsOf(const KernelSchedule& schedule);

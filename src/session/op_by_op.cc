@@ -1,30 +1,40 @@
 #include "session/op_by_op.h"
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <utility>
 
+#include "base/exception.h"
 #include "base/interrupt.h"
 #include "base/overloaded.h"
 #include "base/strings.h"
 #include "base/trace.h"
 #include "compiler/compile_step.h"
 #include "compiler/lower.h"
+#include "compiler/waves.h"
 #include "passes/pipelines.h"
 #include "program/binding.h"
 #include "program/steps.h"
 #include "runtime/constants.h"
+#include "runtime/thread_pool.h"
 
 namespace kiln::session {
 namespace {
 
 // What a run needs.
 struct OpByOpProgram {
-  explicit OpByOpProgram(runtime::Device& d) : device(d) {}
+  OpByOpProgram(runtime::Device& d, runtime::ThreadPool& p) : device(d), pool(p) {}
   OpByOpProgram(const OpByOpProgram&) = delete;
   OpByOpProgram& operator=(const OpByOpProgram&) = delete;
 
   runtime::Device& device;
+  runtime::ThreadPool& pool;
   program::Program program;
   IdVector<program::LaunchId, std::shared_ptr<const CompiledOp>> ops;
+  compiler::Waves waves;  // of the program's steps, for the pool's threads
   std::unique_ptr<runtime::ArenaCache> arenas;
   runtime::LoadedConstants constants{device, program};
   RunInfo info;
@@ -35,7 +45,12 @@ class Replay {
  public:
   Replay(const OpByOpProgram& prepared, const program::Addresses& addresses,
          const runtime::RunOptions& options)
-      : prepared_(prepared), addresses_(addresses), options_(options) {}
+      : prepared_(prepared),
+        addresses_(addresses),
+        options_(options),
+        threads_(options.threads > 0 ? std::min(options.threads, prepared.pool.threads())
+                                     : prepared.pool.threads()),
+        has_waves_(threads_ > 1 && !prepared.waves.waves.empty()) {}
 
   // Waits for all started ops, whatever happens.
   Status Run(const program::Steps& steps) {
@@ -50,10 +65,72 @@ class Replay {
 
  private:
   Status Walk(const program::Steps& steps) {
-    for (const program::Step& step : steps) {
-      KILN_RETURN_IF_ERROR(std::visit([this](const auto& s) { return Walk(s); }, step.what));
+    for (size_t s = 0; s < steps.size(); ++s) {
+      const compiler::Wave* wave = has_waves_ ? WaveFrom(steps[s]) : nullptr;
+      if (!wave) {
+        KILN_RETURN_IF_ERROR(std::visit([this](const auto& w) { return Walk(w); }, steps[s].what));
+        continue;
+      }
+      const auto launches = static_cast<size_t>(wave->launches());
+      KILN_RETURN_IF_ERROR(RunWave(*wave, std::span(steps).subspan(s, launches)));
+      s += launches - 1;
     }
     return OkStatus();
+  }
+
+  const compiler::Wave* WaveFrom(const program::Step& step) const {
+    const auto* launch = std::get_if<program::Launch>(&step.what);
+    if (!launch) return nullptr;
+    const int32_t wave = prepared_.waves.begun_by[launch->id];
+    return wave < 0 ? nullptr : &prepared_.waves.waves[static_cast<size_t>(wave)];
+  }
+
+  // The state of a wave, shared by its threads.
+  struct WaveRun {
+    const Replay& replay;
+    const compiler::Wave& wave;
+    std::span<const program::Step> launches;
+    std::atomic<size_t> next_batch{0};
+    // Launches behind a failed one are skipped. Those before it are not, since the first failure in
+    // the order of steps is reported.
+    std::atomic<size_t> first_failed{std::numeric_limits<size_t>::max()};
+    std::mutex mutex;
+    Status status;  // of the first failed one, under the mutex
+  };
+
+  Status RunWave(const compiler::Wave& wave, std::span<const program::Step> launches) const {
+    WaveRun run{.replay = *this, .wave = wave, .launches = launches};
+    prepared_.pool.Run(
+        std::min<int64_t>(threads_, static_cast<int64_t>(wave.ends.size())),
+        [](void* context, int64_t) { TakeBatches(*static_cast<WaveRun*>(context)); }, &run);
+    return std::move(run.status);
+  }
+
+  static void TakeBatches(WaveRun& run) noexcept {
+    const std::vector<int32_t>& ends = run.wave.ends;
+    for (size_t b = run.next_batch++; b < ends.size(); b = run.next_batch++) {
+      const auto end = static_cast<size_t>(ends[b]);
+      for (size_t i = b == 0 ? 0 : static_cast<size_t>(ends[b - 1]); i < end; ++i) {
+        if (i > run.first_failed) return;
+        Status status = Try(
+            [&] { return run.replay.RunAlone(std::get<program::Launch>(run.launches[i].what)); });
+        if (status.ok()) continue;
+        std::lock_guard lock(run.mutex);
+        if (i >= run.first_failed) return;
+        run.first_failed = i;
+        run.status = std::move(status);
+        return;
+      }
+    }
+  }
+
+  // To its end, on this thread only.
+  Status RunAlone(const program::Launch& launch) const {
+    runtime::RunOptions options = options_;
+    options.threads = 1;
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Completion> completion,
+                          StartOp(launch.id, launch.args, options));
+    return completion ? completion->Wait() : OkStatus();
   }
 
   Status Walk(const program::Launch& launch) { return RunOp(launch.id, launch.args); }
@@ -87,40 +164,49 @@ class Replay {
   }
 
   Status RunOp(program::LaunchId launch, const std::vector<program::Slice>& slices) {
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Completion> completion,
+                          StartOp(launch, slices, options_));
+    if (completion) started_.push_back(std::move(completion));
+    return OkStatus();
+  }
+
+  // Null if it has ended.
+  Result<std::unique_ptr<runtime::Completion>> StartOp(program::LaunchId launch,
+                                                       const std::vector<program::Slice>& slices,
+                                                       const runtime::RunOptions& options) const {
     constexpr size_t kInline = 64;
     const void* inline_args[kInline];
     std::vector<const void*> many(slices.size() > kInline ? slices.size() : 0);
     std::span<const void*> args(many.empty() ? inline_args : many.data(), slices.size());
     for (size_t i = 0; i < slices.size(); ++i) args[i] = At(slices[i]);
-    runtime::RunOptions quiet = options_;
+    runtime::RunOptions quiet = options;
     // A GPU has lanes of its own; the bar here is the host's submission time.
     const bool shows_runs = prepared_.device.shows_runs();
     if (!shows_runs) quiet.trace = nullptr;
-    int64_t start = options_.trace ? TraceSink::Now() : 0;
+    int64_t start = options.trace ? TraceSink::Now() : 0;
     Result<std::unique_ptr<runtime::Completion>> completion =
         prepared_.ops[launch]->executable->Start(args, {}, quiet);
-    if (!completion.ok()) return completion.status();
-    if (*completion) {
-      // In a timeline an op ends before the next one begins.
-      if (options_.trace && !shows_runs) KILN_RETURN_IF_ERROR((*completion)->Wait());
-      started_.push_back(*std::move(completion));
+    if (!completion.ok() || !options.trace) return completion;
+    // In a timeline an op ends before the next one begins.
+    if (*completion && !shows_runs) {
+      KILN_RETURN_IF_ERROR(std::exchange(*completion, nullptr)->Wait());
     }
-    if (options_.trace) {
-      const program::LaunchInfo& info = prepared_.program.launches[launch];
-      options_.trace->Add(
-          {info.kernel_name,
-           info.is_call ? "call" : "kernel",
-           start,
-           TraceSink::Now() - start,
-           TraceSink::LaneOfThisThread(),
-           {{"ops", Join(info.op_names, ", ")}, {"bytes", info.bytes}, {"flops", info.flops}}});
-    }
-    return OkStatus();
+    const program::LaunchInfo& info = prepared_.program.launches[launch];
+    options.trace->Add(
+        {info.kernel_name,
+         info.is_call ? "call" : "kernel",
+         start,
+         TraceSink::Now() - start,
+         TraceSink::LaneOfThisThread(),
+         {{"ops", Join(info.op_names, ", ")}, {"bytes", info.bytes}, {"flops", info.flops}}});
+    return completion;
   }
 
   const OpByOpProgram& prepared_;
   const program::Addresses& addresses_;
   const runtime::RunOptions& options_;
+  const int threads_;
+  const bool has_waves_;
   // Ops that may still run.
   std::vector<std::unique_ptr<runtime::Completion>> started_;
 };
@@ -130,7 +216,7 @@ class Replay {
 class OpByOpCompiler::Prepared final : public OpByOpExecutable {
  public:
   Prepared(std::string name, client::Device& device)
-      : OpByOpExecutable(std::move(name), device), run_(device.runtime()) {}
+      : OpByOpExecutable(std::move(name), device), run_(device.runtime(), device.pool()) {}
 
   OpByOpProgram& run() { return run_; }
   // After the program is complete.
@@ -186,6 +272,7 @@ Result<Ref<const OpByOpExecutable>> OpByOpCompiler::Prepare(std::unique_ptr<ir::
   KILN_ASSIGN_OR_RETURN(compiler::Lowered lowered,
                         compiler::Lower(*module, *backend_, *context.fusions));
   OpByOpProgram& run = prepared->run();
+  run.waves = backend_->FindWaves(lowered, run.pool.threads());
   run.ops.resize(lowered.program.launches.size());
   KILN_RETURN_IF_ERROR(CompileSteps(*prepared, lowered, lowered.program.prologue));
   KILN_RETURN_IF_ERROR(CompileSteps(*prepared, lowered, lowered.program.steps));

@@ -1,6 +1,7 @@
 // Sessions: the cost of a run, of single ops, and of planning; and how much clusters gain.
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,14 +51,17 @@ struct Program {
   }
 
   // The median of a run, in seconds.
-  double Run(kiln_value y, kiln_jit jit) {
+  double Run(kiln_value y, kiln_jit jit) { return Run({&y, 1}, {&result, 1}, jit); }
+  // The same for several fetches; null results are created by the first run.
+  double Run(std::span<const kiln_value> fetches, std::span<kiln_buffer*> results, kiln_jit jit) {
     kiln_session_options options = KILN_SESSION_OPTIONS_INIT;
     options.jit = jit;
     kiln_session* session = nullptr;
     Must(kiln_session_create(graph, &options, &session));
     const double median =
         Measure([&] {
-          Must(kiln_session_run(session, nullptr, &x, &argument, 1, &y, &result, 1, nullptr, 0));
+          Must(kiln_session_run(session, nullptr, &x, &argument, 1, fetches.data(), results.data(),
+                                fetches.size(), nullptr, 0));
         }).median;
     kiln_session_release(session);
     return median;
@@ -87,6 +91,37 @@ KILN_BENCH(session_clusters) {
     report.Add(name + ".op_by_op", by_op * 1e3, "ms");
     report.Add(name + ".cluster", cluster * 1e3, "ms");
     report.Add(name + ".ratio", by_op / cluster, "", AtLeast(10.0));
+  }
+}
+
+// Independent ops, each too small for several threads.
+KILN_BENCH(session_side_by_side) {
+  using MakeOp = kiln_value (*)(kiln_graph*, kiln_value);
+  struct {
+    const char* name;
+    int64_t elements;
+    MakeOp make;
+  } const ops[] = {{"tanh64k", 64 << 10, kiln_op_tanh},
+                   {"matmul64", 64 * 64,
+                    [](kiln_graph* graph, kiln_value x) { return kiln_op_matmul(graph, x, x); }}};
+  for (const auto& op : ops) {
+    double one_thread = 0;
+    for (int32_t threads : {1, 2}) {
+      Program program(op.elements, threads);
+      const int64_t square[] = {64, op.elements / 64};
+      const kiln_value x = kiln_op_reshape(program.graph, program.x, square, 2);
+      std::vector<kiln_value> values;
+      for (int i = 0; i < 64; ++i) values.push_back(op.make(program.graph, x));
+      Must(kiln_graph_status(program.graph));
+      std::vector<kiln_buffer*> results(values.size(), nullptr);
+      const double seconds = program.Run(values, results, KILN_JIT_OFF);
+      for (kiln_buffer* buffer : results) kiln_buffer_release(buffer);
+      const std::string row =
+          std::string("session.64_times_") + op.name + ".threads" + std::to_string(threads);
+      report.Add(row, seconds * 1e6, "us");
+      if (threads == 1) one_thread = seconds;
+      if (threads == 2) report.Add(row + ".gain", one_thread / seconds, "", AtLeast(1.2));
+    }
   }
 }
 

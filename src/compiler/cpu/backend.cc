@@ -3,6 +3,7 @@
 #include "compiler/cpu/alignment.h"
 #include "compiler/cpu/duration.h"
 #include "compiler/cpu/fuse_loops.h"
+#include "compiler/cpu/waves.h"
 #include "passes/pipelines.h"
 
 namespace kiln::compiler {
@@ -21,6 +22,9 @@ class CpuBackend : public Backend {
     FuseLoops(lowered);
     lowered.program.argument_alignments = ArgumentAlignments(lowered, target().cpu);
     lowered.program.nanoseconds = NanosecondsOf(lowered);
+  }
+  Waves FindWaves(codegen::LoweredProgram& lowered, int threads) const override {
+    return compiler::FindWaves(lowered, target().cpu, threads);
   }
   Result<std::vector<std::string>> Generate(const codegen::LoweredProgram& lowered,
                                             const codegen::Options& options) const override {

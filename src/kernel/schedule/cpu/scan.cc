@@ -109,8 +109,8 @@ class Scheduler {
         if (heavy) step += kHeavyCycles;
       }
     }
-    double microseconds = points * step / s_.vector_width / kCyclesPerMicrosecond;
-    int64_t wanted = cpu_.TasksWorth(microseconds);
+    s_.microseconds = points * step / s_.vector_width / kCyclesPerMicrosecond;
+    int64_t wanted = cpu_.TasksWorth(s_.microseconds);
     if (wanted == 1) return;
     int most = kernel_.IsOuter(vector) ? vector.value() + 1 : kernel_.outer;
     while (s_.parallel < most && s_.items < wanted) s_.items *= Extent(VariableId(s_.parallel++));

@@ -84,8 +84,8 @@ class Scheduler {
       s_.items = 0;
       return;
     }
-    double microseconds = points * kUpdateCycles / s_.vector_width / kCyclesPerMicrosecond;
-    int64_t wanted = cpu_.TasksWorth(microseconds);
+    s_.microseconds = points * kUpdateCycles / s_.vector_width / kCyclesPerMicrosecond;
+    int64_t wanted = cpu_.TasksWorth(s_.microseconds);
     if (wanted == 1) return;
     if (ordered > 1) wanted = std::min(wanted, kOrderedItems);
     const VariableId vector = s_.stages.front().vector_variable;

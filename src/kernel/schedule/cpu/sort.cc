@@ -24,8 +24,9 @@ constexpr int64_t kMaxItems = 16;
 // Where no more than this part of a row is wanted, the rest need not be sorted.
 constexpr int64_t kSelectPart = 16;
 constexpr int64_t kMinCandidates = 256;
-// The minimal work of a task, in elements of radix passes or of merge levels.
-constexpr double kTaskSteps = 16 << 10;
+// The minimal work of a task, in elements of radix passes or of merge levels, and about how long it
+// takes.
+constexpr double kTaskSteps = 16 << 10, kTaskMicroseconds = 10;
 
 int64_t Aligned(int64_t bytes) { return RoundUp(bytes, kLine); }
 
@@ -77,6 +78,7 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
   while (!s.partition && s.vector_width > 1 && s.vector_width > n) s.vector_width /= 2;
 
   double tasks = static_cast<double>(s.rows) * static_cast<double>(n) * steps / kTaskSteps;
+  s.microseconds = tasks * kTaskMicroseconds;
   if (s.rows < kManyRows && n >= 2 * kMinChunk) {
     s.chunks = std::clamp<int64_t>(n / kMinChunk, 1, kMaxChunks);
     s.chunk = CeilDiv(CeilDiv(n, s.chunks), kLine) * kLine;

@@ -41,6 +41,7 @@ struct CpuSortSchedule {
   // thread and calls the others.
   int64_t items = 1, rows = 1, rows_per_item = 1;
   int64_t max_tasks = 1;
+  double microseconds = 0;  // about how long one thread takes
 
   // Scratch of an item, in bytes from its beginning: what phases tell each other (kStateBytes), a
   // word for each chunk (which end up a cache line apart), the chunks' counts of each digit, and
