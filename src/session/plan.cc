@@ -1,5 +1,6 @@
 #include "session/plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/strings.h"
@@ -53,14 +54,21 @@ std::string OpsOnHost(const ir::Module& module) {
 
 class PlanRun {
  public:
-  PlanRun(const client::ExecuteOptions& options, SymbolSizes symbols, size_t values)
-      : options_(options), symbols_(std::move(symbols)), places_(values) {}
+  PlanRun(const client::ExecuteOptions& options, SymbolSizes symbols,
+          const IdVector<ValueId, std::vector<Device*>>& readers)
+      : options_(options),
+        symbols_(std::move(symbols)),
+        readers_(readers),
+        places_(readers.size()) {}
   // What has been started uses the caller's flags.
   ~PlanRun() { (void)Finish({}); }
   PlanRun(const PlanRun&) = delete;
   PlanRun& operator=(const PlanRun&) = delete;
 
-  void Feed(ValueId value, Buffer* buffer) { places_[value].Add(Ref<Buffer>::Share(buffer)); }
+  Status Feed(ValueId value, Buffer* buffer) {
+    places_[value].Add(Ref<Buffer>::Share(buffer));
+    return CopyToReaders(value);
+  }
 
   // `given` has the caller's buffers for outputs, or null.
   Status Start(const Unit& unit, UnitProgram& program, const IdVector<ValueId, Buffer*>& given) {
@@ -84,6 +92,7 @@ class PlanRun {
     }
     KILN_ASSIGN_OR_RETURN(Ref<Event> event, std::move(execution).Start());
     events_.push_back(std::move(event));
+    for (ValueId value : unit.outputs) KILN_RETURN_IF_ERROR(CopyToReaders(value));
     for (ValueId value : unit.last_uses) places_[value].Clear();
     return OkStatus();
   }
@@ -115,6 +124,7 @@ class PlanRun {
                             client::CopyFromHost(device, results[i].shape(), results[i].data(),
                                                  given[value], trace.get()));
       places_[value].Add(std::move(buffer));
+      KILN_RETURN_IF_ERROR(CopyToReaders(value));
     }
     for (ValueId value : unit.last_uses) places_[value].Clear();
     return OkStatus();
@@ -133,11 +143,40 @@ class PlanRun {
   const Ref<Buffer>& ResultOf(ValueId value) const { return places_[value].home(); }
 
  private:
+  // The copies come before later units in the queue of the value's device: units of other devices
+  // need not wait for those.
+  Status CopyToReaders(ValueId value) {
+    for (Device* device : readers_[value]) {
+      KILN_RETURN_IF_ERROR(places_[value].On(*device, options_.trace, events_).status());
+    }
+    return OkStatus();
+  }
+
   const client::ExecuteOptions& options_;
   const SymbolSizes symbols_;
+  const IdVector<ValueId, std::vector<Device*>>& readers_;
   IdVector<ValueId, Places> places_;
   std::vector<Ref<Event>> events_;
 };
+
+// The devices of each value's readers, without the device that makes it. Units on the host read
+// values where they are.
+IdVector<ValueId, std::vector<Device*>> ReadersOf(
+    const Units& units, const IdVector<UnitId, std::unique_ptr<UnitProgram>>& programs) {
+  IdVector<ValueId, std::vector<Device*>> readers(units.values.size());
+  for (UnitId id : units.units.ids()) {
+    if (units.units[id].is_on_host) continue;
+    Device* device = &programs[id]->device();
+    for (ValueId value : units.units[id].inputs) {
+      const UnitId producer = units.values[value].producer;
+      if (producer.valid() && &programs[producer]->device() == device) continue;
+      if (std::ranges::find(readers[value], device) == readers[value].end()) {
+        readers[value].push_back(device);
+      }
+    }
+  }
+  return readers;
+}
 
 // Without the variables.
 program::Signature SignatureOf(const Units& units, const VariableUses& uses) {
@@ -161,6 +200,7 @@ Plan::Plan(client::Client& client, std::unique_ptr<const ir::Module> graph, Unit
       graph_(std::move(graph)),
       units_(std::move(units)),
       programs_(std::move(programs)),
+      readers_(ReadersOf(units_, programs_)),
       signature_(SignatureOf(units_, uses)),
       has_symbols_(!ir::SymbolsOf(*graph_).empty()),
       info_(info),
@@ -225,16 +265,18 @@ Status Plan::Run(const client::ExecuteOptions& options, std::span<Buffer* const>
     for (const Buffer* feed : all) shapes.push_back(feed->shape());
     KILN_ASSIGN_OR_RETURN(symbols, ir::MatchSymbols(*graph_, shapes));
   }
-  PlanRun run(options, std::move(symbols), units_.values.size());
-  for (size_t i = 0; i < all.size(); ++i) run.Feed(units_.feeds[i], all[i]);
+  PlanRun run(options, std::move(symbols), readers_);
+  Status status;
+  for (size_t i = 0; i < all.size() && status.ok(); ++i) {
+    status = run.Feed(units_.feeds[i], all[i]);
+  }
   IdVector<ValueId, Buffer*> given(units_.values.size(), nullptr);
   for (size_t i = 0; i < fetches.size(); ++i) given[units_.fetches[i]] = fetches[i].get();
-  Status status;
   for (UnitId id : units_.units.ids()) {
+    if (!status.ok()) break;
     const Unit& unit = units_.units[id];
     status = unit.is_on_host ? run.RunOnHost(unit, *programs_[id], given)
                              : run.Start(unit, *programs_[id], given);
-    if (!status.ok()) break;
   }
   status = run.Finish(std::move(status));
   if (options.limit) status = options.limit->Explain(std::move(status));

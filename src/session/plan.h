@@ -62,6 +62,8 @@ class Plan {
   const std::unique_ptr<const ir::Module> graph_;
   const Units units_;
   const IdVector<UnitId, std::unique_ptr<UnitProgram>> programs_;
+  // Of each value the devices that read it, beside the one that makes it.
+  const IdVector<ValueId, std::vector<client::Device*>> readers_;
   const program::Signature signature_;
   const bool has_symbols_;
   const RunInfo info_;
