@@ -59,14 +59,14 @@ class Finder {
     }
     if (microseconds < least_gain_) return;
     for (size_t begin = 0; begin < steps.size();) {
-      const std::vector<Item> items = Window(steps, begin);
+      const std::vector<Item> items = Stretch(steps, begin);
       if (items.size() > 1) Arrange(std::span(steps).subspan(begin, items.size()), items);
       begin += std::max<size_t>(items.size(), 1);
     }
   }
 
   // The steps from `begin` on that may be arranged among themselves.
-  std::vector<Item> Window(const Steps& steps, size_t begin) {
+  std::vector<Item> Stretch(const Steps& steps, size_t begin) {
     std::vector<Item> items;
     accesses_.clear();
     int64_t bytes = 0;
@@ -126,7 +126,7 @@ class Finder {
     }
   }
 
-  // The level of a step with this access, by earlier steps of the window.
+  // The level of a step with this access, by earlier steps of the stretch.
   int LevelBehind(const Slice& slice, bool is_write) const {
     int level = 0;
     for (const Access& other : accesses_) {
@@ -139,7 +139,7 @@ class Finder {
     return level;
   }
 
-  // Puts the steps of a window in the order of their levels, with a wave in each level where that
+  // Puts the steps of a stretch in the order of their levels, with a wave in each level where that
   // pays; if it never does, nothing is changed.
   void Arrange(std::span<Step> steps, std::vector<Item> items) {
     std::ranges::stable_sort(items, {}, &Item::level);
@@ -198,7 +198,7 @@ class Finder {
   const int threads_;
   const double least_gain_;
   const int64_t most_bytes_;
-  std::vector<Access> accesses_;  // of the window
+  std::vector<Access> accesses_;  // of the stretch
   Waves waves_;
 };
 
