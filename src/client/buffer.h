@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/owners.h"
 #include "base/ref.h"
 #include "base/status.h"
 #include "client/client.h"
@@ -16,7 +17,7 @@
 
 namespace kiln::client {
 
-class Buffer : public Counted<Buffer> {
+class Buffer : public CountedOwners<Buffer> {
  public:
   // Uninitialised device memory.
   static Result<Ref<Buffer>> Allocate(Device& device, const Shape& shape);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "program/steps.h"
+
 namespace kiln::client {
 namespace {
 
@@ -71,6 +73,7 @@ CompiledExecutable::CompiledExecutable(Device& device,
       arrays_(loaded_->program().signature),
       compile_microseconds_(compile_microseconds),
       is_small_(loaded_->program().nanoseconds <= kSmallNanoseconds),
+      is_straight_(program::IsStraight(loaded_->program().steps)),
       has_partial_cost_(has_partial_cost),
       argument_dims_(DimsOf(signature().parameters)),
       result_dims_(DimsOf(signature().results)) {}

@@ -37,6 +37,8 @@ class Executable : public Counted<Executable> {
   }
   // Whether a run calls functions of the user.
   virtual bool calls_users_functions() const { return false; }
+  // Whether a run that has begun fails with its device only: program::IsStraight.
+  virtual bool is_straight() const { return false; }
   // As runtime::LoadedExecutable::Start.
   virtual Result<std::unique_ptr<runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
@@ -95,6 +97,7 @@ class CompiledExecutable final : public Executable {
     return loaded_->argument_alignment(arrays_.PlaceOf(argument));
   }
   bool calls_users_functions() const override { return loaded_->calls_users_functions(); }
+  bool is_straight() const override { return is_straight_; }
   Result<std::unique_ptr<runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
       const runtime::RunOptions& options) const override;
@@ -103,7 +106,7 @@ class CompiledExecutable final : public Executable {
   const std::unique_ptr<runtime::LoadedExecutable> loaded_;
   const ArraySignature arrays_;
   const int64_t compile_microseconds_;
-  const bool is_small_, has_partial_cost_;
+  const bool is_small_, is_straight_, has_partial_cost_;
   std::vector<std::vector<int64_t>> argument_dims_, result_dims_;
 };
 

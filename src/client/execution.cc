@@ -144,7 +144,8 @@ class Execution::Running {
     start_ = trace_ ? TraceSink::Now() : 0;
     runtime::RunOptions options{.threads = run_.options_.threads,
                                 .trace = sink(),
-                                .cancel = run_.options_.cancel,
+                                .cancel = run_.options_.begun ? nullptr : run_.options_.cancel,
+                                .begun = run_.options_.begun,
                                 .stream = run_.options_.stream};
     KILN_ASSIGN_OR_RETURN(completion_,
                           run_.executable_->Start(std::span(in.data(), in.size()),

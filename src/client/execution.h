@@ -22,8 +22,11 @@ struct ExecuteOptions {
   const int32_t* cancel = nullptr;         // not 0 ends the run with CANCELLED; stays until its end
   std::shared_ptr<const TimeLimit> limit;  // whose flag is `cancel`; null: none
   void* stream = nullptr;                  // of the caller's, which the run is put on
-  std::vector<bool> donated;               // by argument; empty where none is
-  std::shared_ptr<TraceSink> trace;        // the run's own; null: the client's, if one is recording
+  // Set when the program begins; from then on the run is not cancelled. It stays until the run's
+  // end. Null: the run is cancelled at any time.
+  bool* begun = nullptr;
+  std::vector<bool> donated;         // by argument; empty where none is
+  std::shared_ptr<TraceSink> trace;  // the run's own; null: the client's, if one is recording
 };
 
 class Execution {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/owners.h"
 #include "base/ref.h"
 #include "base/status.h"
 #include "client/client.h"
@@ -15,7 +16,7 @@ namespace kiln::client {
 // Memory freed with its last buffer. A donated buffer and the result in its place share it, without
 // knowing each other: a value donated a million times is one storage. Its buffers keep the client
 // alive.
-class Storage : public Counted<Storage> {
+class Storage : public CountedOwners<Storage> {
  public:
   // Uninitialised device memory.
   static Result<Ref<Storage>> Allocate(Device& device, int64_t bytes);
@@ -28,12 +29,14 @@ class Storage : public Counted<Storage> {
   int64_t bytes() const { return bytes_; }
   // Whether its release may free it immediately, without the device.
   bool is_callers() const { return is_registered_; }
-  // The deleter of the user's memory; may be null. Set before it is shared, as the two below.
+  // Whether the library has allocated it, and will free it.
+  bool is_owned() const { return is_owned_; }
+  // The deleter of the user's memory; may be null. Set while it is not shared, as the two below.
   void set_deleter(std::unique_ptr<Deferred> deleter) { deleter_ = std::move(deleter); }
   // Ready at the end of the library's use of the memory.
   void set_done(Ref<Event> done) { done_ = std::move(done); }
   // Executions must not write it.
-  void set_read_only() { is_read_only_ = true; }
+  void set_read_only(bool read_only = true) { is_read_only_ = read_only; }
   bool is_read_only() const { return is_read_only_; }
 
  private:

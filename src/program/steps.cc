@@ -13,6 +13,15 @@ bool HoldsSteps(const Step& step) {
                     step.what);
 }
 
+bool IsStraight(const Steps& steps) {
+  bool is_straight = true;
+  ForEachStep(steps, [&](const Step& step, bool) {
+    is_straight = is_straight && !std::holds_alternative<While>(step.what) &&
+                  !std::holds_alternative<HostCall>(step.what);
+  });
+  return is_straight;
+}
+
 std::vector<const HostCall*> HostCallSteps(const Program& program) {
   std::vector<const HostCall*> calls;
   for (const Steps* steps : {&program.prologue, &program.steps}) {

@@ -56,6 +56,10 @@ void ForEach(StepList& steps, F&& f) {
 // Whether it is a loop or conditional: all others are work themselves.
 bool HoldsSteps(const Step& step);
 
+// Whether no step is a loop or a function outside the program's code, so that nothing in it fails
+// or ends it early.
+bool IsStraight(const Steps& steps);
+
 // Calls f with each slice that the step itself reads or writes: not those of steps within.
 template <typename F>
 void ForEachSlice(const Step& step, F&& f) {

@@ -23,6 +23,9 @@ struct RunOptions {
   TraceSink* trace = nullptr;
   // Polled by loops of the program: non-zero ends the run with CANCELLED.
   const int32_t* cancel = nullptr;
+  // Set to true when the program begins, before it writes anything: a failure without it has left
+  // the memory of donated arguments as it was. May be null.
+  bool* begun = nullptr;
   // The caller's stream for the run, on devices with streams; null: the device's own.
   void* stream = nullptr;
 };

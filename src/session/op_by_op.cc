@@ -136,6 +136,7 @@ class Replay {
   Status Walk(const program::Launch& launch) { return RunOp(launch.id, launch.args); }
   Status Walk(const program::HostCall& call) { return RunOp(call.id, call.args); }
   Status Walk(const program::Copy& copy) {
+    if (options_.begun) *options_.begun = true;
     return prepared_.device.Copy(At(copy.to), At(copy.from), copy.from.bytes);
   }
   Status Walk(const program::While& loop) {
@@ -225,11 +226,13 @@ class OpByOpCompiler::Prepared final : public OpByOpExecutable {
         std::ranges::any_of(run_.ops, [](const std::shared_ptr<const CompiledOp>& op) {
           return op && op->executable->calls_users_functions();
         });
+    is_straight_ = program::IsStraight(run_.program.steps);
   }
 
   const RunInfo& info() const override { return run_.info; }
   const program::Signature& signature() const override { return run_.program.signature; }
   bool calls_users_functions() const override { return calls_users_functions_; }
+  bool is_straight() const override { return is_straight_; }
   Result<std::unique_ptr<runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
       const runtime::RunOptions& options) const override {
@@ -241,15 +244,30 @@ class OpByOpCompiler::Prepared final : public OpByOpExecutable {
     }
     program::BindAllocations(p, arguments, results, run_.constants.addresses(), arena,
                              addresses.data());
-    Status status = Replay(run_, addresses, options).Run(p.steps);
+    Status status = CopyAliases(arguments, results);
+    if (status.ok()) status = Replay(run_, addresses, options).Run(p.steps);
     if (arena) run_.arenas->Release(arena);
     KILN_RETURN_IF_ERROR(status);
     return std::unique_ptr<runtime::Completion>();
   }
 
  private:
+  // An argument that is not donated is copied to the result's memory.
+  Status CopyAliases(std::span<const void* const> arguments, std::span<void* const> results) const {
+    const program::Signature& signature = run_.program.signature;
+    for (size_t r = 0; r < signature.aliases.size(); ++r) {
+      if (signature.aliases[r] < 0) continue;
+      const void* argument = arguments[static_cast<size_t>(signature.aliases[r])];
+      const int64_t bytes = signature.results[r].byte_size();
+      if (results[r] == argument || bytes == 0) continue;
+      KILN_RETURN_IF_ERROR(run_.device.Copy(static_cast<std::byte*>(results[r]),
+                                            static_cast<const std::byte*>(argument), bytes));
+    }
+    return OkStatus();
+  }
+
   OpByOpProgram run_;
-  bool calls_users_functions_ = false;
+  bool calls_users_functions_ = false, is_straight_ = false;
 };
 
 OpByOpCompiler::OpByOpCompiler(client::Device& device)

@@ -297,6 +297,7 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
   program::BindAllocations(program(), arguments, results, constants_.addresses(), arena_,
                            run.addresses.data());
   Status status = run.stream.EndBy(options.cancel);
+  if (status.ok() && options.begun) *options.begun = true;
   if (status.ok()) status = CopyAliases(arguments, results, run);
   if (status.ok()) {
     Result<bool> whole = LaunchWhole(run);
