@@ -154,7 +154,13 @@ KILN_API kiln_error* kiln_session_to_dot(kiln_session* session, const kiln_value
  * kiln_op_variable(), kiln_op_assign() and kiln_op_assign_add() declare it, and read and assign it
  * in their order. A run sees the values of its start. The values that it assigns are set at its
  * end, all at once: a run that fails or is cancelled sets none. Runs that assign a variable follow
- * each other; others go on meanwhile, with the values that they began with. */
+ * each other; others go on meanwhile, with the values that they began with.
+ *
+ *  A run updates a variable in its memory if nobody else has the value, neither the user nor
+ * another run, and otherwise sets a new array. It does so in the last part of its work, once
+ * nothing can fail, if that part has no loops and calls and is short: some 20 ms. It then ignores
+ * its cancel flag, and whoever asks for the value waits for its end. If the device is lost in those
+ * milliseconds, the variables have no value afterwards. */
 /** @{ */
 
 /** The number of the session's variables; 0 for NULL. Any thread. \since 0.1 */

@@ -251,7 +251,7 @@ kiln_error* kiln_session_set_variable(kiln_session* session, const char* name, s
       return InvalidArgument("the value for the variable '", text, "' is of another context");
     }
     KILN_ASSIGN_OR_RETURN(Ref<Buffer> copy, kiln::client::CopyToDevice(given, given.device()));
-    const std::pair set{std::string(text), std::move(copy)};
+    std::pair set{std::string(text), std::move(copy)};
     KILN_RETURN_IF_ERROR(session->session().variables().Set({&set, 1}));
     session->client().RunDeferred();
     return OkStatus();

@@ -25,6 +25,7 @@ class Places {
   void Clear() { buffers_.clear(); }
   bool empty() const { return buffers_.empty(); }
   const Ref<Buffer>& home() const { return buffers_.front(); }
+  Ref<Buffer>& home() { return buffers_.front(); }
 
   // The value on a device, copied there by the first request.
   Result<Buffer*> On(Device& device, const std::shared_ptr<TraceSink>& trace,
@@ -52,6 +53,14 @@ std::string OpsOnHost(const ir::Module& module) {
   return Join(names, ", ");
 }
 
+// What a run assigns.
+struct Assignments {
+  const VariableUses& uses;
+  std::span<const ValueId> values;  // of uses.writes
+  Variables& variables;
+  Variables::Loan& loan;
+};
+
 class PlanRun {
  public:
   PlanRun(const client::ExecuteOptions& options, SymbolSizes symbols,
@@ -72,29 +81,45 @@ class PlanRun {
 
   // `given` has the caller's buffers for outputs, or null.
   Status Start(const Unit& unit, UnitProgram& program, const IdVector<ValueId, Buffer*>& given) {
-    std::vector<Buffer*> arguments, results;
-    for (ValueId value : unit.inputs) {
-      KILN_ASSIGN_OR_RETURN(Buffer * buffer,
-                            places_[value].On(program.device(), options_.trace, events_));
-      arguments.push_back(buffer);
-    }
+    KILN_ASSIGN_OR_RETURN(const std::vector<Buffer*> arguments, ArgumentsOf(unit, program));
     KILN_ASSIGN_OR_RETURN(Ref<const client::Executable> executable,
                           program.For(arguments, symbols_));
-    for (ValueId value : unit.outputs) results.push_back(given[value]);
-    KILN_ASSIGN_OR_RETURN(
-        client::Execution execution,
-        client::Execution::Bind(
-            executable,
-            {.threads = options_.threads, .cancel = options_.cancel, .trace = options_.trace},
-            arguments, results));
-    for (size_t i = 0; i < unit.outputs.size(); ++i) {
-      places_[unit.outputs[i]].Add(execution.results()[i]);
+    return Start(unit, std::move(executable), arguments, given);
+  }
+
+  // The last unit: it updates variables in their memory where its program allows that and nobody
+  // else has their values. It then runs here, after all else has ended well, and to its end.
+  Status StartLast(const Unit& unit, UnitProgram& program, const IdVector<ValueId, Buffer*>& given,
+                   const Assignments& assignments) {
+    KILN_ASSIGN_OR_RETURN(const std::vector<Buffer*> arguments, ArgumentsOf(unit, program));
+    KILN_ASSIGN_OR_RETURN(Ref<const client::Executable> executable,
+                          program.For(arguments, symbols_));
+    const std::vector<int>& aliases = executable->signature().aliases;
+    const bool may_update = executable->is_straight() &&
+                            std::ranges::any_of(aliases, [](int alias) { return alias >= 0; });
+    if (!may_update) return Start(unit, std::move(executable), arguments, given);
+    // What can fail or take long comes first.
+    KILN_RETURN_IF_ERROR(Finish({}));
+    for (Buffer* argument : arguments) KILN_RETURN_IF_ERROR(argument->WaitForValue());
+    for (ValueId value : unit.outputs) {
+      if (given[value]) given[value]->WaitForUses();
     }
-    KILN_ASSIGN_OR_RETURN(Ref<Event> event, std::move(execution).Start());
-    events_.push_back(std::move(event));
-    for (ValueId value : unit.outputs) KILN_RETURN_IF_ERROR(CopyToReaders(value));
-    for (ValueId value : unit.last_uses) places_[value].Clear();
-    return OkStatus();
+    KILN_RETURN_IF_ERROR(CheckFits(unit, executable->signature(), assignments));
+    std::vector<bool> donated(arguments.size());
+    for (const InPlaceUpdate& update : assignments.uses.in_place) {
+      if (aliases[update.result] != static_cast<int>(update.argument)) continue;
+      Places& places = places_[unit.inputs[update.argument]];
+      // Not a copy from another device.
+      if (places.home().get() != arguments[update.argument]) continue;
+      donated[update.argument] = assignments.loan.Take(update.name, places.home());
+    }
+    if (assignments.loan.empty()) return Start(unit, std::move(executable), arguments, given);
+    KILN_ASSIGN_OR_RETURN(client::Execution execution, Bind(unit, std::move(executable),
+                                                            {.cancel = options_.cancel,
+                                                             .begun = assignments.loan.begun(),
+                                                             .donated = std::move(donated)},
+                                                            arguments, given));
+    return execution.RunNow();
   }
 
   // Runs a unit for the host on this thread, when its arguments are ready. Its results are copied
@@ -148,6 +173,58 @@ class PlanRun {
   Status CopyToReaders(ValueId value) {
     for (Device* device : readers_[value]) {
       KILN_RETURN_IF_ERROR(places_[value].On(*device, options_.trace, events_).status());
+    }
+    return OkStatus();
+  }
+
+  Result<std::vector<Buffer*>> ArgumentsOf(const Unit& unit, const UnitProgram& program) {
+    std::vector<Buffer*> arguments;
+    for (ValueId value : unit.inputs) {
+      KILN_ASSIGN_OR_RETURN(Buffer * buffer,
+                            places_[value].On(program.device(), options_.trace, events_));
+      arguments.push_back(buffer);
+    }
+    return arguments;
+  }
+
+  Result<client::Execution> Bind(const Unit& unit, Ref<const client::Executable> executable,
+                                 client::ExecuteOptions options, std::span<Buffer* const> arguments,
+                                 const IdVector<ValueId, Buffer*>& given) {
+    options.threads = options_.threads;
+    options.trace = options_.trace;
+    std::vector<Buffer*> results;
+    for (ValueId value : unit.outputs) results.push_back(given[value]);
+    KILN_ASSIGN_OR_RETURN(
+        client::Execution execution,
+        client::Execution::Bind(std::move(executable), std::move(options), arguments, results));
+    for (size_t i = 0; i < unit.outputs.size(); ++i) {
+      places_[unit.outputs[i]].Add(execution.results()[i]);
+    }
+    return execution;
+  }
+
+  Status Start(const Unit& unit, Ref<const client::Executable> executable,
+               std::span<Buffer* const> arguments, const IdVector<ValueId, Buffer*>& given) {
+    KILN_ASSIGN_OR_RETURN(
+        client::Execution execution,
+        Bind(unit, std::move(executable), {.cancel = options_.cancel}, arguments, given));
+    KILN_ASSIGN_OR_RETURN(Ref<Event> event, std::move(execution).Start());
+    events_.push_back(std::move(event));
+    for (ValueId value : unit.outputs) KILN_RETURN_IF_ERROR(CopyToReaders(value));
+    for (ValueId value : unit.last_uses) places_[value].Clear();
+    return OkStatus();
+  }
+
+  // Whether the variables take their values, those of the last unit among them, which has not run.
+  Status CheckFits(const Unit& unit, const program::Signature& signature,
+                   const Assignments& assignments) const {
+    for (size_t i = 0; i < assignments.values.size(); ++i) {
+      auto result = std::ranges::find(unit.outputs, assignments.values[i]);
+      const Shape& shape =
+          result == unit.outputs.end()
+              ? ResultOf(assignments.values[i])->shape()
+              : signature.results[static_cast<size_t>(result - unit.outputs.begin())];
+      KILN_RETURN_IF_ERROR(assignments.variables.CheckFits(assignments.uses.writes[i], shape));
     }
     return OkStatus();
   }
@@ -256,7 +333,8 @@ Status Plan::Run(const client::ExecuteOptions& options, std::span<Buffer* const>
                  std::span<Ref<Buffer>> fetches) const {
   KILN_RETURN_IF_ERROR(CheckFeeds(feeds, fetches.size()));
   const auto lock = variables_->LockForAssignment(uses_.writes);
-  KILN_ASSIGN_OR_RETURN(const std::vector<Ref<Buffer>> read, variables_->Values(uses_.reads));
+  Variables::Loan loan(*variables_);
+  KILN_ASSIGN_OR_RETURN(std::vector<Ref<Buffer>> read, variables_->Values(uses_.reads));
   std::vector<Buffer*> all(feeds.begin(), feeds.end());
   for (const Ref<Buffer>& value : read) all.push_back(value.get());
   SymbolSizes symbols;
@@ -270,22 +348,34 @@ Status Plan::Run(const client::ExecuteOptions& options, std::span<Buffer* const>
   for (size_t i = 0; i < all.size() && status.ok(); ++i) {
     status = run.Feed(units_.feeds[i], all[i]);
   }
+  // The run has one reference to each, until the last use.
+  read.clear();
   IdVector<ValueId, Buffer*> given(units_.values.size(), nullptr);
   for (size_t i = 0; i < fetches.size(); ++i) given[units_.fetches[i]] = fetches[i].get();
+  // Before anything is overwritten.
+  std::vector<std::pair<std::string, Ref<Buffer>>> assigned;
+  for (const std::string& name : uses_.writes) assigned.emplace_back(name, Ref<Buffer>());
+  const Assignments assignments{uses_, std::span(units_.fetches).subspan(fetches.size()),
+                                *variables_, loan};
   for (UnitId id : units_.units.ids()) {
     if (!status.ok()) break;
     const Unit& unit = units_.units[id];
-    status = unit.is_on_host ? run.RunOnHost(unit, *programs_[id], given)
-                             : run.Start(unit, *programs_[id], given);
+    UnitProgram& program = *programs_[id];
+    if (unit.is_on_host) {
+      status = run.RunOnHost(unit, program, given);
+    } else if (&unit == &units_.units.back() && !uses_.in_place.empty()) {
+      status = run.StartLast(unit, program, given, assignments);
+    } else {
+      status = run.Start(unit, program, given);
+    }
   }
   status = run.Finish(std::move(status));
   if (options.limit) status = options.limit->Explain(std::move(status));
   KILN_RETURN_IF_ERROR(status);
-  std::vector<std::pair<std::string, Ref<Buffer>>> assigned;
-  for (size_t i = 0; i < uses_.writes.size(); ++i) {
-    assigned.emplace_back(uses_.writes[i], run.ResultOf(units_.fetches[fetches.size() + i]));
+  for (size_t i = 0; i < assigned.size(); ++i) {
+    assigned[i].second = run.ResultOf(assignments.values[i]);
   }
-  KILN_RETURN_IF_ERROR(variables_->Set(assigned));
+  KILN_RETURN_IF_ERROR(variables_->Set(assigned, &loan));
   for (size_t i = 0; i < fetches.size(); ++i) fetches[i] = run.ResultOf(units_.fetches[i]);
   for (size_t i = 0; i < options.donated.size(); ++i) {
     if (options.donated[i]) feeds[i]->Donate();

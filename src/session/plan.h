@@ -50,7 +50,8 @@ class Plan {
   //
   // The run sees the values that the variables have at its start. At its end the assigned ones are
   // set, all at once; a run that fails sets none. Runs that assign a variable go one after the
-  // other.
+  // other. The last unit may update variables in their memory (in_place.h): if its device is lost
+  // meanwhile, these have no value.
   Status Run(const client::ExecuteOptions& options, std::span<client::Buffer* const> feeds,
              std::span<Ref<client::Buffer>> fetches) const;
 

@@ -9,6 +9,7 @@
 #include "ir/analysis/session_only.h"
 #include "ir/text.h"
 #include "session/graph_dump.h"
+#include "session/in_place.h"
 #include "session/marks.h"
 #include "session/placement.h"
 #include "session/subgraph.h"
@@ -183,6 +184,8 @@ Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> 
     KILN_RETURN_IF_ERROR(ir::CheckNotSessionOnly(*part->module));
     KILN_RETURN_IF_ERROR(CheckOneDevice(*part->module, part->placement));
   }
+  VariableUses uses = part->variables;
+  uses.in_place = FindInPlaceUpdates(units, uses);
   IdVector<UnitId, std::unique_ptr<UnitProgram>> programs;
   RunInfo info;
   for (Unit& unit : units.units) {
@@ -202,7 +205,7 @@ Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> 
   }
   info.compile_microseconds = (TraceSink::Now() - start) / 1000;
   return std::make_shared<const Plan>(client_, std::move(part->module), std::move(units),
-                                      std::move(programs), info, variables_, part->variables);
+                                      std::move(programs), info, variables_, std::move(uses));
 }
 
 }  // namespace kiln::session

@@ -7,6 +7,7 @@
 #include "base/stack.h"
 #include "base/strings.h"
 #include "ir/specialise.h"
+#include "session/in_place.h"
 
 namespace kiln::session {
 
@@ -73,7 +74,9 @@ Result<MadeProgram> UnitProgram::MakeHere(std::unique_ptr<ir::Module> module) {
     std::lock_guard lock(mutex_);
     ++statistics_.compiles;
   }
-  if (mode_ == UnitMode::kOps && runs_op_by_op_) {
+  const bool runs_ops = mode_ == UnitMode::kOps && runs_op_by_op_;
+  RemoveAliasesUnlessBrief(*module, device_, !runs_ops);
+  if (runs_ops) {
     return compiler_->Prepare(device_, std::move(module));
   }
   if (!IsOptional()) {
@@ -85,6 +88,7 @@ Result<MadeProgram> UnitProgram::MakeHere(std::unique_ptr<ir::Module> module) {
       client::LogLevel::kWarning,
       Cat(name_, " on ", device_.name(),
           " runs op by op, as it cannot be compiled: ", compiled.status().message()));
+  RemoveAliasesUnlessBrief(*module, device_, false);
   return compiler_->Prepare(device_, std::move(module));
 }
 
@@ -209,6 +213,7 @@ void UnitProgram::MakeInBackground(std::shared_ptr<Entry> entry,
 Result<Ref<const client::Executable>> UnitProgram::Fallback(Entry& entry,
                                                             std::unique_ptr<ir::Module> module) {
   Result<MadeProgram> made = MadeProgram();
+  RemoveAliasesUnlessBrief(*module, device_, false);
   KILN_RETURN_IF_ERROR(OnOwnStack([&] { made = compiler_->Prepare(device_, std::move(module)); }));
   KILN_ASSIGN_OR_RETURN(entry.fallback, std::move(made));
   return entry.fallback.executable;

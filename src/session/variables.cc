@@ -69,7 +69,12 @@ Result<Ref<Buffer>> Variables::Value(const std::string& name) const {
 
 Result<std::vector<Ref<Buffer>>> Variables::Values(std::span<const std::string> names) const {
   std::vector<Ref<Buffer>> values;
-  std::lock_guard lock(mutex_);
+  auto is_here = [&](const std::string& name) {
+    auto it = variables_.find(name);
+    return it == variables_.end() || !it->second.is_on_loan;
+  };
+  std::unique_lock lock(mutex_);
+  loan_ended_.wait(lock, [&] { return std::ranges::all_of(names, is_here); });
   for (const std::string& name : names) {
     auto it = variables_.find(name);
     if (it == variables_.end()) return NotFound("the graph has no variable '", name, "'");
@@ -87,20 +92,61 @@ Status Variables::CheckFits(const std::string& name, const Shape& shape) const {
                          " cannot be assigned");
 }
 
-Status Variables::Set(std::span<const std::pair<std::string, Ref<Buffer>>> values) {
+Status Variables::Set(std::span<std::pair<std::string, Ref<Buffer>>> values, Loan* loan) {
   for (const auto& [name, value] : values) KILN_RETURN_IF_ERROR(CheckFits(name, value->shape()));
-  // Old values are released behind the lock.
-  std::vector<Ref<Buffer>> old;
-  old.reserve(values.size());
-  std::lock_guard lock(mutex_);
-  for (const auto& [name, value] : values) {
+  auto is_here = [&](const auto& named) { return !variables_.at(named.first).is_on_loan; };
+  std::unique_lock lock(mutex_);
+  if (loan) {
+    // What a run assigns, nobody else can have borrowed.
+    loan->End();
+  } else {
+    loan_ended_.wait(lock, [&] { return std::ranges::all_of(values, is_here); });
+  }
+  // A run that has overwritten values gets here, so from here on nothing is allocated.
+  for (auto& [name, value] : values) {
     // Whoever asks for the value may keep it, and must not write it.
     value->storage().set_read_only();
-    Ref<Buffer>& place = variables_.at(name).value;
-    old.push_back(std::move(place));
-    place = value;
+    // Old values are released behind the lock.
+    std::swap(variables_.at(name).value, value);
   }
   return OkStatus();
+}
+
+bool Variables::Loan::Take(const std::string& name, Ref<Buffer>& snapshot) {
+  taken_.reserve(taken_.size() + 1);
+  std::lock_guard lock(variables_.mutex_);
+  Variable& variable = variables_.variables_.at(name);
+  // The user may have set another one since.
+  if (variable.value != snapshot) return false;
+  variable.value = {};
+  // Only with the variable's reference could others get one.
+  if (!snapshot->has_one_owner() || !snapshot->storage().has_one_owner() ||
+      !snapshot->storage().is_owned()) {
+    variable.value = snapshot;
+    return false;
+  }
+  variable.is_on_loan = true;
+  snapshot->storage().set_read_only(false);
+  taken_.emplace_back(&variable, std::move(snapshot));
+  return true;
+}
+
+void Variables::Loan::End() {
+  has_ended_ = true;
+  for (auto& [variable, value] : taken_) variable->is_on_loan = false;
+  variables_.loan_ended_.notify_all();
+}
+
+Variables::Loan::~Loan() {
+  if (has_ended_ || taken_.empty()) return;
+  std::lock_guard lock(variables_.mutex_);
+  for (auto& [variable, value] : taken_) {
+    if (has_begun_) continue;
+    value->Undonate();
+    value->storage().set_read_only();
+    variable->value = std::move(value);
+  }
+  End();
 }
 
 std::unique_ptr<Variables::Lock> Variables::LockForAssignment(std::span<const std::string> names) {

@@ -1,6 +1,8 @@
 // Variables: named arrays that runs of a session read and assign.
 #pragma once
 
+#include <condition_variable>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,7 +22,8 @@
 
 namespace kiln::session {
 
-// The values of variables. Any thread.
+// The values of variables. Any thread. While a value is on loan, whoever asks for it or sets it
+// waits.
 class Variables {
  public:
   // The variables of a graph: ops that read and assign it agree on its element type and rank.
@@ -38,8 +41,13 @@ class Variables {
   Result<Ref<client::Buffer>> Value(const std::string& name) const;
   // The values of several, all of one moment.
   Result<std::vector<Ref<client::Buffer>>> Values(std::span<const std::string> names) const;
-  // Sets all of them at once, or none. INVALID_ARGUMENT if a value does not fit its declaration.
-  Status Set(std::span<const std::pair<std::string, Ref<client::Buffer>>> values);
+  // INVALID_ARGUMENT if a value of the shape does not fit the variable's declaration.
+  Status CheckFits(const std::string& name, const Shape& shape) const;
+
+  class Loan;
+  // Sets all of them at once, or none: CheckFits. The old values take the places of the new ones.
+  // A run that ends sets its loan's variables, too, with the results in their memory.
+  Status Set(std::span<std::pair<std::string, Ref<client::Buffer>>> values, Loan* loan = nullptr);
 
   // Exclusive rights to assign variables, for a run that also reads them. Runs that assign others
   // go on.
@@ -57,14 +65,15 @@ class Variables {
  private:
   struct Variable {
     Ref<client::Buffer> value;  // null before the first assignment
+    bool is_on_loan = false;    // then the value is null
     std::mutex assignment;
   };
   Variables() = default;
   Status Declare(const ir::Instruction& instruction);
-  Status CheckFits(const std::string& name, const Shape& shape) const;
 
   std::map<std::string, Declaration> declared_;
   mutable std::mutex mutex_;  // of the values
+  mutable std::condition_variable loan_ended_;
   std::map<std::string, Variable> variables_;
 };
 
@@ -76,10 +85,46 @@ class Variables::Lock {
   std::vector<std::unique_lock<std::mutex>> locks_;
 };
 
+// The values that a run updates in their memory. Others wait for them, so the run must wait for
+// nobody until it sets them. One thread.
+class Variables::Loan {
+ public:
+  explicit Loan(Variables& variables) : variables_(variables) {}
+  // Puts back what was not set, unless the program has begun to overwrite it: such a variable is
+  // left without a value.
+  ~Loan();
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+
+  // Takes the value out, if nothing but the variable and `snapshot` refers to it, and its memory
+  // was allocated by the library; `snapshot` is then null. The run has locked the variable for
+  // assignment. Whether it was taken; the caller may donate it.
+  bool Take(const std::string& name, Ref<client::Buffer>& snapshot);
+  bool empty() const { return taken_.empty(); }
+  // ExecuteOptions::begun of the run.
+  bool* begun() { return &has_begun_; }
+
+ private:
+  friend class Variables;
+  // Under the mutex of the variables: ends the loan.
+  void End();
+
+  Variables& variables_;
+  std::vector<std::pair<Variable*, Ref<client::Buffer>>> taken_;
+  bool has_begun_ = false, has_ended_ = false;
+};
+
+// A variable that a unit may update in its memory, which the unit's module allows by an alias.
+struct InPlaceUpdate {
+  std::string name;
+  size_t argument = 0, result = 0;  // of the unit
+};
+
 // The variables of a part of a graph, which ReplaceVariables has made parameters and results.
 struct VariableUses {
-  std::vector<std::string> reads;   // of the last parameters
-  std::vector<std::string> writes;  // of the last results
+  std::vector<std::string> reads;       // of the last parameters
+  std::vector<std::string> writes;      // of the last results
+  std::vector<InPlaceUpdate> in_place;  // of the last unit; FindInPlaceUpdates
 };
 
 // Makes the variables of a Subgraph's module parameters and results: a read is the last assigned
