@@ -125,6 +125,63 @@ KILN_BENCH(session_side_by_side) {
   }
 }
 
+// What the library allocates, by hooks.
+int64_t allocated_bytes = 0;
+
+void* CountAllocate(void*, size_t bytes, size_t alignment) {
+  allocated_bytes += static_cast<int64_t>(bytes);
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+void CountDeallocate(void*, void* memory, size_t, size_t) { std::free(memory); }
+
+// v += x: in the memory of v, or with a copy, as somebody has the value of before.
+KILN_BENCH(session_variables) {
+  kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
+  options.threads = 2;
+  options.allocate = CountAllocate;
+  options.deallocate = CountDeallocate;
+  kiln_context* context = nullptr;
+  kiln_graph* graph = nullptr;
+  Must(kiln_context_create(&options, &context));
+  Must(kiln_graph_create(context, "variables", 9, &graph));
+  const int64_t size = 4 << 20;
+  const std::vector<float> numbers(static_cast<size_t>(size), 0.5F);
+  const kiln_value x = kiln_op_parameter(graph, KILN_F32, &size, 1, "x", 1);
+  const kiln_value after = kiln_op_assign_add(graph, x, "v", 1);
+  Must(kiln_graph_status(graph));
+  kiln_session* session = nullptr;
+  Must(kiln_session_create(graph, nullptr, &session));
+  kiln_buffer *argument = nullptr, *held = nullptr;
+  Must(kiln_buffer_copy_host(kiln_context_device(context, 0), KILN_F32, &size, 1, numbers.data(),
+                             numbers.size() * sizeof(float), &argument));
+  Must(kiln_session_set_variable(session, "v", 1, argument));
+  auto run = [&] {
+    Must(kiln_session_run(session, nullptr, &x, &argument, 1, nullptr, nullptr, 0, &after, 1));
+  };
+  auto run_held = [&] {
+    kiln_buffer_release(held);
+    Must(kiln_session_variable(session, "v", 1, &held));
+    run();
+  };
+  auto bytes_of = [](auto&& one_run) {
+    const int64_t before = allocated_bytes;
+    one_run();
+    return static_cast<double>(allocated_bytes - before);
+  };
+  run();
+  report.Add("session.variable_of_4M.bytes", bytes_of(run), "B", AtMost(0));
+  report.Add("session.variable_of_4M", Measure(run).median * 1e3, "ms");
+  run_held();
+  report.Add("session.variable_of_4M.held.bytes", bytes_of(run_held), "B");
+  report.Add("session.variable_of_4M.held", Measure(run_held).median * 1e3, "ms");
+  kiln_buffer_release(held);
+  kiln_buffer_release(argument);
+  kiln_session_release(session);
+  kiln_graph_release(graph);
+  kiln_context_release(context);
+}
+
 // Placing and clustering alone: explaining compiles nothing. Each op reads two earlier ones, and
 // devices change every thousand ops.
 KILN_BENCH(session_planning) {
