@@ -99,6 +99,7 @@ class Replay {
   };
 
   Status RunWave(const compiler::Wave& wave, std::span<const program::Step> launches) const {
+    if (options_.begun) *options_.begun = true;
     WaveRun run{.replay = *this, .wave = wave, .launches = launches};
     prepared_.pool.Run(
         std::min<int64_t>(threads_, static_cast<int64_t>(wave.ends.size())),
@@ -128,6 +129,7 @@ class Replay {
   Status RunAlone(const program::Launch& launch) const {
     runtime::RunOptions options = options_;
     options.threads = 1;
+    options.begun = nullptr;  // set for the whole wave
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Completion> completion,
                           StartOp(launch.id, launch.args, options));
     return completion ? completion->Wait() : OkStatus();

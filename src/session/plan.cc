@@ -332,9 +332,16 @@ Status Plan::CheckFeeds(std::span<Buffer* const> feeds, size_t fetch_count) cons
 Status Plan::Run(const client::ExecuteOptions& options, std::span<Buffer* const> feeds,
                  std::span<Ref<Buffer>> fetches) const {
   KILN_RETURN_IF_ERROR(CheckFeeds(feeds, fetches.size()));
-  const auto lock = variables_->LockForAssignment(uses_.writes);
+  const Interrupt interrupt(options.cancel);
+  auto explain = [&](Status status) {
+    return options.limit ? options.limit->Explain(std::move(status)) : status;
+  };
+  auto lock = variables_->LockForAssignment(uses_.writes, interrupt);
+  if (!lock.ok()) return explain(lock.status());
   Variables::Loan loan(*variables_);
-  KILN_ASSIGN_OR_RETURN(std::vector<Ref<Buffer>> read, variables_->Values(uses_.reads));
+  auto values = variables_->Values(uses_.reads, interrupt);
+  if (!values.ok()) return explain(values.status());
+  std::vector<Ref<Buffer>> read = *std::move(values);
   std::vector<Buffer*> all(feeds.begin(), feeds.end());
   for (const Ref<Buffer>& value : read) all.push_back(value.get());
   SymbolSizes symbols;
@@ -370,8 +377,7 @@ Status Plan::Run(const client::ExecuteOptions& options, std::span<Buffer* const>
     }
   }
   status = run.Finish(std::move(status));
-  if (options.limit) status = options.limit->Explain(std::move(status));
-  KILN_RETURN_IF_ERROR(status);
+  KILN_RETURN_IF_ERROR(explain(std::move(status)));
   for (size_t i = 0; i < assigned.size(); ++i) {
     assigned[i].second = run.ResultOf(assignments.values[i]);
   }

@@ -1,6 +1,7 @@
 #include "session/variables.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 
 #include "base/strings.h"
@@ -25,6 +26,17 @@ const std::string& NameOf(const Instruction& i) { return i.attributes().Text(Att
 bool FitsDeclaration(const Shape& actual, const Variables::Declaration& declared) {
   if (declared.is_read) return Fits(actual, declared.shape);
   return actual.type() == declared.shape.type() && actual.rank() == declared.shape.rank();
+}
+
+// Waits for a condition of the variables. The interrupt's flag is polled.
+template <typename Condition>
+Status Wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+            const Interrupt& interrupt, const Condition& holds) {
+  while (!holds()) {
+    KILN_RETURN_IF_ERROR(interrupt.Check());
+    changed.wait_for(lock, std::chrono::milliseconds(5));
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -67,14 +79,16 @@ Result<Ref<Buffer>> Variables::Value(const std::string& name) const {
   return values.front();
 }
 
-Result<std::vector<Ref<Buffer>>> Variables::Values(std::span<const std::string> names) const {
+Result<std::vector<Ref<Buffer>>> Variables::Values(std::span<const std::string> names,
+                                                   const Interrupt& interrupt) const {
   std::vector<Ref<Buffer>> values;
   auto is_here = [&](const std::string& name) {
     auto it = variables_.find(name);
     return it == variables_.end() || !it->second.is_on_loan;
   };
   std::unique_lock lock(mutex_);
-  loan_ended_.wait(lock, [&] { return std::ranges::all_of(names, is_here); });
+  KILN_RETURN_IF_ERROR(
+      Wait(lock, changed_, interrupt, [&] { return std::ranges::all_of(names, is_here); }));
   for (const std::string& name : names) {
     auto it = variables_.find(name);
     if (it == variables_.end()) return NotFound("the graph has no variable '", name, "'");
@@ -100,7 +114,7 @@ Status Variables::Set(std::span<std::pair<std::string, Ref<Buffer>>> values, Loa
     // What a run assigns, nobody else can have borrowed.
     loan->End();
   } else {
-    loan_ended_.wait(lock, [&] { return std::ranges::all_of(values, is_here); });
+    changed_.wait(lock, [&] { return std::ranges::all_of(values, is_here); });
   }
   // A run that has overwritten values gets here, so from here on nothing is allocated.
   for (auto& [name, value] : values) {
@@ -134,7 +148,7 @@ bool Variables::Loan::Take(const std::string& name, Ref<Buffer>& snapshot) {
 void Variables::Loan::End() {
   has_ended_ = true;
   for (auto& [variable, value] : taken_) variable->is_on_loan = false;
-  variables_.loan_ended_.notify_all();
+  variables_.changed_.notify_all();
 }
 
 Variables::Loan::~Loan() {
@@ -149,13 +163,28 @@ Variables::Loan::~Loan() {
   End();
 }
 
-std::unique_ptr<Variables::Lock> Variables::LockForAssignment(std::span<const std::string> names) {
-  // In the order of names, so that runs do not wait for each other in a circle.
-  std::vector<std::string> sorted(names.begin(), names.end());
-  std::ranges::sort(sorted);
-  std::vector<std::unique_lock<std::mutex>> locks;
-  for (const std::string& name : sorted) locks.emplace_back(variables_.at(name).assignment);
-  return std::make_unique<Lock>(std::move(locks));
+Variables::Lock::Lock(Variables& variables, std::vector<Variable*> locked)
+    : variables_(variables), locked_(std::move(locked)) {
+  for (Variable* variable : locked_) variable->is_locked = true;
+}
+
+Variables::Lock::~Lock() {
+  std::lock_guard lock(variables_.mutex_);
+  for (Variable* variable : locked_) variable->is_locked = false;
+  variables_.changed_.notify_all();
+}
+
+Result<std::unique_ptr<Variables::Lock>> Variables::LockForAssignment(
+    std::span<const std::string> names, const Interrupt& interrupt) {
+  if (names.empty()) return std::unique_ptr<Lock>();
+  std::vector<Variable*> variables;
+  for (const std::string& name : names) variables.push_back(&variables_.at(name));
+  // All at once, so that runs do not wait for each other in a circle.
+  std::unique_lock lock(mutex_);
+  KILN_RETURN_IF_ERROR(Wait(lock, changed_, interrupt, [&] {
+    return std::ranges::none_of(variables, [](const Variable* v) { return v->is_locked; });
+  }));
+  return std::make_unique<Lock>(*this, std::move(variables));
 }
 
 Status Variables::Save(const std::string& path) const {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/ref.h"
 #include "base/status.h"
 #include "client/buffer.h"
@@ -39,8 +40,9 @@ class Variables {
 
   // NOT_FOUND if the graph has no such variable; FAILED_PRECONDITION if it has no value yet.
   Result<Ref<client::Buffer>> Value(const std::string& name) const;
-  // The values of several, all of one moment.
-  Result<std::vector<Ref<client::Buffer>>> Values(std::span<const std::string> names) const;
+  // The values of several, all of one moment. The interrupt ends the wait for loans.
+  Result<std::vector<Ref<client::Buffer>>> Values(std::span<const std::string> names,
+                                                  const Interrupt& interrupt = {}) const;
   // INVALID_ARGUMENT if a value of the shape does not fit the variable's declaration.
   Status CheckFits(const std::string& name, const Shape& shape) const;
 
@@ -50,9 +52,10 @@ class Variables {
   Status Set(std::span<std::pair<std::string, Ref<client::Buffer>>> values, Loan* loan = nullptr);
 
   // Exclusive rights to assign variables, for a run that also reads them. Runs that assign others
-  // go on.
+  // go on. The interrupt ends the wait.
   class Lock;
-  std::unique_ptr<Lock> LockForAssignment(std::span<const std::string> names);
+  Result<std::unique_ptr<Lock>> LockForAssignment(std::span<const std::string> names,
+                                                  const Interrupt& interrupt);
 
   // Writes all values to a safetensors file, which replaces an old one once it is complete.
   // FAILED_PRECONDITION if a variable has no value.
@@ -66,23 +69,28 @@ class Variables {
   struct Variable {
     Ref<client::Buffer> value;  // null before the first assignment
     bool is_on_loan = false;    // then the value is null
-    std::mutex assignment;
+    bool is_locked = false;     // for assignment
   };
   Variables() = default;
   Status Declare(const ir::Instruction& instruction);
 
   std::map<std::string, Declaration> declared_;
-  mutable std::mutex mutex_;  // of the values
-  mutable std::condition_variable loan_ended_;
+  mutable std::mutex mutex_;                 // of the variables
+  mutable std::condition_variable changed_;  // a loan or a lock has ended
   std::map<std::string, Variable> variables_;
 };
 
 class Variables::Lock {
  public:
-  explicit Lock(std::vector<std::unique_lock<std::mutex>> locks) : locks_(std::move(locks)) {}
+  // Under the mutex of the variables, which are not locked.
+  Lock(Variables& variables, std::vector<Variable*> locked);
+  ~Lock();
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
 
  private:
-  std::vector<std::unique_lock<std::mutex>> locks_;
+  Variables& variables_;
+  const std::vector<Variable*> locked_;
 };
 
 // The values that a run updates in their memory. Others wait for them, so the run must wait for
