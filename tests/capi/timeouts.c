@@ -1,5 +1,6 @@
 /* Executions with a time limit: endless ones end with DEADLINE_EXCEEDED, wherever they run. */
 #define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -88,6 +89,52 @@ static void check(const char* device_name) {
   kiln_graph_release(g);
 }
 
+/* A run of `waiting`, an endless one that assigns a variable. */
+struct waiting {
+  kiln_session* session;
+  kiln_value fed, assigned;
+  kiln_buffer* argument;
+  int32_t cancel;
+};
+
+static void* run_without_end(void* argument) {
+  struct waiting* w = argument;
+  kiln_execute_options execute = KILN_EXECUTE_OPTIONS_INIT;
+  execute.cancel = &w->cancel;
+  FAILS(KILN_CANCELLED, "cancelled",
+        kiln_session_run(w->session, &execute, &w->fed, &w->argument, 1, NULL, NULL, 0,
+                         &w->assigned, 1));
+  return NULL;
+}
+
+/* Runs that assign the variable wait for the first one, and no longer than their own limits. */
+static void while_waiting_for_variables(void) {
+  kiln_device* device = find_device(context, "CPU:0");
+  kiln_graph* g = NULL;
+  OK(kiln_graph_from_hlo_text(context, kEndless, sizeof kEndless - 1, &g));
+  struct waiting w = {.fed = kiln_graph_parameter(g, 0), .argument = one(device)};
+  w.assigned = kiln_op_assign(g, kiln_graph_result(g), "v", 1);
+  OK(kiln_graph_status(g));
+  OK(kiln_session_create(g, NULL, &w.session));
+  OK(kiln_session_prepare(w.session, &w.fed, 1, NULL, 0, &w.assigned, 1, NULL));
+  pthread_t first;
+  CHECK(pthread_create(&first, NULL, run_without_end, &w) == 0);
+  const struct timespec pause = {0, 50 * 1000000};
+  nanosleep(&pause, NULL);
+  kiln_execute_options execute = KILN_EXECUTE_OPTIONS_INIT;
+  execute.timeout_ns = kLimitMs * INT64_C(1000000);
+  int64_t start = now_ms();
+  FAILS(
+      KILN_DEADLINE_EXCEEDED, "time limit",
+      kiln_session_run(w.session, &execute, &w.fed, &w.argument, 1, NULL, NULL, 0, &w.assigned, 1));
+  CHECK(now_ms() - start < kMostMs);
+  __atomic_store_n(&w.cancel, 1, __ATOMIC_RELAXED);
+  CHECK(pthread_join(first, NULL) == 0);
+  kiln_session_release(w.session);
+  kiln_buffer_release(w.argument);
+  kiln_graph_release(g);
+}
+
 /* Limits that are far away change nothing. */
 static void in_time(void) {
   kiln_device* cpu = find_device(context, "CPU:0");
@@ -112,6 +159,7 @@ int main(void) {
   check("CPU:0");
   check("XLA_CPU:0");
   check("REFERENCE:0");
+  while_waiting_for_variables();
   in_time();
   kiln_memory_info memory = KILN_MEMORY_INFO_INIT;
   OK(kiln_context_memory(context, &memory));

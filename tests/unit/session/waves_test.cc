@@ -301,9 +301,7 @@ TEST(SessionWaves, UnitsOfTwoDevicesOverlap) {
   for (int trial = 0; trial < kTrials && !overlap; ++trial) {
     std::map<std::string, TraceEvent> units;  // by device
     for (TraceEvent& event : prepared.Trace("execute")) {
-      for (const TraceArg& arg : event.args) {
-        if (arg.first == "device") units[ToText(arg.second)] = event;
-      }
+      units[event.device] = event;
     }
     ASSERT_EQ(units.size(), 2u);
     const TraceEvent &a = units.begin()->second, &b = units.rbegin()->second;
