@@ -292,8 +292,9 @@ KILN_API kiln_error* kiln_graph_set_device(kiln_graph* graph, kiln_value value, 
  *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_set_jit(kiln_graph* graph, kiln_value value, kiln_jit mode);
 
-/** Sets whether a session must compile the graph called by a kiln_op_call() as a whole: if it
- *  cannot, the run fails, and names the op that does not compile.
+/** Sets whether a session must compile the graph called by a kiln_op_call() as a whole, with all
+ *  that it calls, on the call's device and without regard to marks inside: if it cannot, the run
+ *  fails, and names the op that does not compile.
  *  @param must_compile 1 or 0
  *  @return INVALID_ARGUMENT for any other number, a value that is no call, or one of another graph;
  *         the graph's error for 0

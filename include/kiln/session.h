@@ -8,7 +8,12 @@
  * (kiln_graph_push_jit_scope()), and compiles each as a whole. Ops of XLA_CPU and XLA_GPU devices
  * are always compiled. All other ops run one by one: each is a kernel of its own, compiled once and
  * cached. Values needed on another device are copied there; clusters and single ops of one device
- * share them without a copy. */
+ * share them without a copy.
+ *
+ *  Called graphs (kiln_op_call()) are parts of the graph: their ops are placed and compiled by
+ * their own marks, or else by those of the call, and are named "call_op"; their values cannot be
+ * fed or fetched, the call's can. Calls that must be compiled (kiln_graph_set_must_compile()),
+ * loops and conditionals are single ops. */
 #ifndef KILN_SESSION_H_
 #define KILN_SESSION_H_
 

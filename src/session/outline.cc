@@ -5,6 +5,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "session/computation_copies.h"
+
 namespace kiln::session {
 namespace {
 
@@ -14,11 +16,11 @@ using ir::Instruction;
 class Outliner {
  public:
   Outliner(std::string_view name, std::span<Instruction* const> instructions)
-      : module_(std::make_unique<ir::Module>(std::string(name))), instructions_(instructions) {
+      : module_(std::make_unique<ir::Module>(std::string(name))),
+        instructions_(instructions),
+        callees_(*module_) {
     // Callees stand before their caller.
-    for (const Instruction* i : instructions_) {
-      for (const Computation* callee : i->called()) CopyCallee(*callee);
-    }
+    for (const Instruction* i : instructions_) callees_.Add(*i);
     entry_ = module_->AddComputation(name);
     module_->set_entry(entry_);
     members_.insert(instructions.begin(), instructions.end());
@@ -47,11 +49,6 @@ class Outliner {
   }
 
  private:
-  void CopyCallee(const Computation& callee) {
-    Computation*& copy = callees_[&callee];
-    if (!copy) copy = module_->CloneComputation(callee, callee.name());
-  }
-
   void AddParameter(Instruction* value) {
     copies_[value] = entry_->Create(
         {.opcode = Opcode::kParameter,
@@ -87,7 +84,7 @@ class Outliner {
     std::vector<Instruction*> operands;
     for (const Instruction* operand : i->operands()) operands.push_back(copies_.at(operand));
     ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
-    for (Computation*& callee : spec.called) callee = callees_.at(callee);
+    for (Computation*& callee : spec.called) callee = callees_.Of(callee);
     copies_[i] = entry_->Create(std::move(spec));
   }
 
@@ -95,7 +92,7 @@ class Outliner {
   Computation* entry_ = nullptr;
   std::span<Instruction* const> instructions_;
   std::unordered_set<const Instruction*> members_;
-  std::unordered_map<const Computation*, Computation*> callees_;
+  ComputationCopies callees_;
   std::unordered_map<const Instruction*, Instruction*> copies_;
   std::vector<Instruction*> arguments_;
 };

@@ -10,6 +10,7 @@
 #include "ir/text.h"
 #include "session/graph_dump.h"
 #include "session/in_place.h"
+#include "session/inline_calls.h"
 #include "session/marks.h"
 #include "session/placement.h"
 #include "session/subgraph.h"
@@ -104,6 +105,11 @@ Result<std::unique_ptr<Session::Part>> Session::Cut(std::span<const std::string>
   TraceSpan placing(trace.get(), "cut and place", "stage");
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module,
                         Subgraph(*module_, feeds, fetches, targets));
+  KILN_ASSIGN_OR_RETURN(module,
+                        InlineCalls(std::move(module), {.kept_parameters = feeds.size(),
+                                                        .targets = targets,
+                                                        .reads_marks = !options_.must_compile}));
+  KILN_RETURN_IF_ERROR(CheckAllFed(*module, feeds.size()));
   KILN_ASSIGN_OR_RETURN(VariableUses variables, ReplaceVariables(*module));
   CopyResultsWithoutOp(*module);
   KILN_ASSIGN_OR_RETURN(Placement placement,

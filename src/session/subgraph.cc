@@ -83,13 +83,17 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
   std::vector<Instruction*> computed;
   for (Instruction* i : module.entry()->instructions()) {
     if (!needed.contains(i) || is_fed.contains(i)) continue;
-    if (i->opcode() == Opcode::kParameter) {
-      return InvalidArgument("the parameter '", i->name(), "', ", i->shape(),
-                             ", is needed by what is fetched, and is not fed");
-    }
-    computed.push_back(i);
+    (i->opcode() == Opcode::kParameter ? fed : computed).push_back(i);
   }
   return OutlinePart(module.name(), computed, std::move(fed), std::move(fetched)).module;
+}
+
+Status CheckAllFed(const ir::Module& module, size_t fed) {
+  const auto parameters = module.entry()->parameters();
+  if (parameters.size() <= fed) return OkStatus();
+  const Instruction& parameter = *parameters[fed];
+  return InvalidArgument("the parameter '", parameter.name(), "', ", parameter.shape(),
+                         ", is needed by what is fetched, and is not fed");
 }
 
 void CopyResultsWithoutOp(ir::Module& module) {

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <ranges>
+#include <unordered_map>
 
 #include "base/strings.h"
 #include "client/transfer.h"
+#include "session/call_expansion.h"
+#include "session/marks.h"
 #include "session/values.h"
 #include "tensor/safetensors.h"
 
@@ -39,17 +43,46 @@ Status Wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed
   return OkStatus();
 }
 
+// How the instructions of a computation are run.
+struct Role {
+  bool is_inlined = false;  // the entry, and functions that it calls
+  bool is_in_op = false;    // as a part of an op: a loop, or a conditional
+};
+
+// Of the computations that the entry reaches, other than by calls that must be compiled.
+std::unordered_map<const ir::Computation*, Role> RolesIn(const ir::Module& module) {
+  std::unordered_map<const ir::Computation*, Role> roles;
+  roles[module.entry()].is_inlined = true;
+  const std::vector<ir::Computation*> callees_first = module.CalleesFirst();
+  for (const ir::Computation* computation : std::views::reverse(callees_first)) {
+    auto it = roles.find(computation);
+    if (it == roles.end() || !computation->MayCall()) continue;
+    const Role role = it->second;
+    for (const Instruction* i : computation->instructions()) {
+      const bool is_plain = IsPlainCall(*i), must_compile = JitMarkOf(*i).must_compile;
+      for (const ir::Computation* callee : i->called()) {
+        if (role.is_inlined && is_plain) roles[callee].is_inlined = true;
+        if (role.is_in_op || (!is_plain && !must_compile)) roles[callee].is_in_op = true;
+      }
+    }
+  }
+  return roles;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Variables>> Variables::Create(const ir::Module& module) {
   std::unique_ptr<Variables> variables(new Variables());
+  const auto roles = RolesIn(module);
   for (const auto& computation : module.computations()) {
+    auto role = roles.find(computation.get());
+    if (role == roles.end()) continue;
     for (const Instruction* i : computation->instructions()) {
       if (!IsVariableOp(*i)) continue;
-      if (computation.get() != module.entry()) {
+      if (role->second.is_in_op) {
         return Unimplemented("the variable '", NameOf(*i), "' in the computation '",
                              computation->name(), "' ('", i->name(),
-                             "'); only the graph itself can read and assign variables");
+                             "'); loops and branches cannot read or assign variables");
       }
       KILN_RETURN_IF_ERROR(variables->Declare(*i));
     }

@@ -28,7 +28,9 @@ namespace kiln::session {
 class Variables {
  public:
   // The variables of a graph: ops that read and assign it agree on its element type and rank.
-  // INVALID_ARGUMENT if they do not, UNIMPLEMENTED for variables in loops, branches and calls.
+  // INVALID_ARGUMENT if they do not, UNIMPLEMENTED for variables in loops and branches. Those of
+  // called functions are the graph's, too, except in calls that must be compiled, which a session
+  // refuses by itself.
   static Result<std::unique_ptr<Variables>> Create(const ir::Module& module);
 
   // By name. Reads declare a shape; the shape of an assigned value is only known by rank.

@@ -54,6 +54,29 @@ bool Any(const Computation& c, Has has) {
          std::ranges::any_of(c.instructions(), [&](const Instruction* i) { return has(*i); });
 }
 
+// Computations called in many ways are looked at once.
+class EffectSearch {
+ public:
+  bool In(const Instruction& i) {
+    if (HasTrait(i.opcode(), kSideEffect)) return true;
+    if (i.opcode() == Opcode::kHostCallback) {
+      return i.attributes().Bool(Attr::kCustomCallHasSideEffect);
+    }
+    // The use of a custom call's computations is unknown.
+    if (i.opcode() == Opcode::kCustomCall) {
+      return i.attributes().Bool(Attr::kCustomCallHasSideEffect) && !IsMarker(i);
+    }
+    return std::ranges::any_of(i.called(), [this](const Computation* c) { return In(*c); });
+  }
+  bool In(const Computation& c) {
+    return MayHave(c) && without_.insert(&c).second &&
+           std::ranges::any_of(c.instructions(), [this](const Instruction* i) { return In(*i); });
+  }
+
+ private:
+  std::unordered_set<const Computation*> without_;
+};
+
 // What instructions do to variables, by name; callees are looked at once.
 class VariableUses {
  public:
@@ -94,22 +117,8 @@ class VariableUses {
 
 }  // namespace
 
-bool HasSideEffect(const Instruction& instruction) {
-  if (HasTrait(instruction.opcode(), kSideEffect)) return true;
-  if (instruction.opcode() == Opcode::kHostCallback) {
-    return instruction.attributes().Bool(Attr::kCustomCallHasSideEffect);
-  }
-  // The use of a custom call's computations is unknown.
-  if (instruction.opcode() == Opcode::kCustomCall) {
-    return instruction.attributes().Bool(Attr::kCustomCallHasSideEffect) && !IsMarker(instruction);
-  }
-  return std::ranges::any_of(instruction.called(),
-                             [](const Computation* c) { return HasSideEffect(*c); });
-}
-
-bool HasSideEffect(const Computation& computation) {
-  return Any(computation, [](const Instruction& i) { return HasSideEffect(i); });
-}
+bool HasSideEffect(const Instruction& instruction) { return EffectSearch().In(instruction); }
+bool HasSideEffect(const Computation& computation) { return EffectSearch().In(computation); }
 
 std::unordered_map<const Instruction*, Instruction*> PreviousEffects(
     const Computation& computation) {

@@ -222,5 +222,26 @@ TEST(Outline, ClustersOfRandomModulesComputeTheSame) {
   EXPECT_GT(results, static_cast<size_t>(seeds.count));
 }
 
+// Each of many functions, all called by the entry, calls the one before it.
+TEST(Outline, CopiesEachCalleeOnce) {
+  std::string functions = "HloModule m\nf0 { p = f32[] parameter(0)\n ROOT n = f32[] negate(p) }\n";
+  std::string entry = "ENTRY e { c0 = f32[] parameter(0)\n";
+  for (int k = 1; k <= 100; ++k) {
+    functions += Cat("f", k, " { p", k, " = f32[] parameter(0)\n ROOT r", k, " = f32[] call(p", k,
+                     "), to_apply=f", k - 1, " }\n");
+    entry += Cat(k == 100 ? "ROOT c" : "c", k, " = f32[] call(c", k - 1, "), to_apply=f", k, "\n");
+  }
+  auto module = ir::ParseOrDie(Cat(functions, entry, "}"));
+  std::vector<Instruction*> all(module->entry()->instructions().begin(),
+                                module->entry()->instructions().end());
+  Instruction* last = all.back();
+  OutlinedPart part = OutlinePart("part", std::span(all).subspan(1), {all.front()}, {last});
+  EXPECT_TRUE(ir::Verify(*part.module).ok());
+  EXPECT_EQ(part.module->computations().size(), 102u);
+  for (const Instruction* i : all) {
+    EXPECT_NE(ir::FindInstruction(*part.module->entry(), i->name()), nullptr) << i->name();
+  }
+}
+
 }  // namespace
 }  // namespace kiln::session

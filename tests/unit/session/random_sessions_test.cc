@@ -13,6 +13,7 @@
 #include "interp/interpreter.h"
 #include "ir/frontend_attributes.h"
 #include "ir/text.h"
+#include "random/calls.h"
 #include "random/fodder.h"
 #include "random/module.h"
 #include "random/rows.h"
@@ -42,20 +43,35 @@ bool HasArraysOnly(const Instruction& i) {
 }
 
 // Scopes of devices and of compilation, and marks of single ops. Ops that exchange tuples would
-// have to agree, and get none.
-void AddMarks(ir::Module& module, std::mt19937_64& random) {
+// have to agree, and get none; calls do not, because only arrays enter and leave them.
+void AddMarks(ir::Computation& computation, std::mt19937_64& random) {
   std::string device, scope;
-  for (Instruction* i : module.entry()->instructions()) {
+  for (Instruction* i : computation.instructions()) {
     if (random() % 7 == 0) device = random() % 3 == 0 ? "" : kDevices[random() % kDevices.size()];
     if (random() % 9 == 0) scope = random() % 2 == 0 ? "" : Cat("jit_scope_", random() % 3);
-    if (!HasArraysOnly(*i)) continue;
+    const bool is_call = i->opcode() == Opcode::kCall;
+    if (!is_call && !HasArraysOnly(*i)) continue;
     std::vector<ir::FrontendAttributes::Entry> marks;
     if (!device.empty()) marks.emplace_back(ir::kDeviceAttribute, device);
     if (!scope.empty()) {
       marks.emplace_back(ir::kCompileAttribute, random() % 10 == 0 ? "false" : "true");
       marks.emplace_back(ir::kScopeAttribute, scope);
     }
+    if (is_call && random() % 5 == 0) marks.emplace_back(ir::kMustCompileAttribute, "true");
     i->set_frontend_attributes(ir::MakeFrontendAttributes(std::move(marks)));
+  }
+}
+
+// In the order of the computation, so that side effects keep theirs.
+void AddControlDependencies(ir::Computation& computation, std::mt19937_64& random) {
+  const std::vector<Instruction*> all(computation.instructions().begin(),
+                                      computation.instructions().end());
+  for (int k = 0; k < 3; ++k) {
+    size_t first = random() % all.size(), second = random() % all.size();
+    if (first > second) std::swap(first, second);
+    if (first == second || all[second]->opcode() == Opcode::kParameter) continue;
+    if (all[second]->IsRoot() || all[second]->IsConstant()) continue;
+    EXPECT_TRUE(computation.AddControlDependency(all[first], all[second]).ok());
   }
 }
 
@@ -114,7 +130,7 @@ Result<Literal> RunSession(Session& session, client::Client& client, const Names
 TEST(RandomSessions, AgreeWithTheEvaluator) {
   auto client = MakeClient();
   const testing::Seeds seeds = testing::RandomSeeds(120);
-  int several_units = 0;
+  int several_units = 0, calls = 0;
   for (int seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     std::mt19937_64 random(static_cast<uint64_t>(seed));
     constexpr std::array kMakers = {
@@ -122,7 +138,12 @@ TEST(RandomSessions, AgreeWithTheEvaluator) {
         +[](uint64_t s) { return testing::ControlFodder(s); },
         +[](uint64_t s) { return testing::RandomRowsModule(s); }};
     auto module = kMakers[static_cast<size_t>(seed) % kMakers.size()](random());
-    AddMarks(*module, random);
+    if (random() % 3 != 0) testing::MakeCalls(*module, 6, random);
+    for (ir::Computation* c : testing::CalledByEntry(*module)) {
+      calls += c != module->entry();
+      AddMarks(*c, random);
+      if (random() % 3 == 0) AddControlDependencies(*c, random);
+    }
     const Names names = RandomNames(*module, random);
     auto part = Subgraph(*module, names.feeds, names.fetches);
     ASSERT_TRUE(part.ok()) << seed << ": " << part.status().ToString();
@@ -139,6 +160,7 @@ TEST(RandomSessions, AgreeWithTheEvaluator) {
     several_units += (*session)->Prepare(names.feeds, names.fetches).value()->single() == nullptr;
   }
   EXPECT_GT(several_units, seeds.count / 2);
+  EXPECT_GT(calls, seeds.count / 2);
 }
 
 }  // namespace
