@@ -41,22 +41,26 @@ std::optional<DeviceSet> Union(const DeviceSet& a, const DeviceSet& b, bool mixe
   return set;
 }
 
-// A node of the graph of clusters.
+// A node of the graph of clusters. It is small, for graphs of hundreds of thousands of them.
 struct Group {
   int32_t first = 0;  // the first instruction's position
-  int64_t size = 1, effective_size = 0;
+  int32_t size = 1, effective_size = 0;
   DeviceSet devices;
   int32_t scope = -1;  // a number
+  // The devices of candidates that an instruction of the group reads from, apart from its own one.
+  ShortList<int32_t, 2> feeders;
+  // The first position of an instruction that is no candidate, and of a call to be compiled.
+  int32_t outside = -1, call = -1;
+  // The last failed contraction with a group that is not a part of this one: a position in it.
+  int32_t obstacle_at = -1;
+  Obstacle obstacle = Obstacle::kNone;
+  bool has_work = false;   // an op that is no plumbing
+  bool one_device = true;  // or devices that agree
   bool is_candidate = false;
   bool must_compile = false;
   bool is_marked = false;
   bool has_control_flow = false;
   bool is_shape_consumer = false;  // a single op
-  // The devices of candidates that an instruction of the group reads from, apart from its own one.
-  ShortList<int32_t, 2> feeders;
-  // The last failed contraction with a group that is not a part of this one.
-  Obstacle obstacle = Obstacle::kNone;
-  int32_t obstacle_at = -1;  // a position in the other group
 };
 
 }  // namespace
@@ -88,6 +92,7 @@ class ClusterBuilder {
  private:
   using Place = Clustering::Place;
 
+  void ReadInstructions();
   Status JudgeInstructions();
   Status FindLoose();
   Status AddEdges();
@@ -108,9 +113,7 @@ class ClusterBuilder {
   void MakeClusters();
   std::string RefusalOf(const Instruction& i, Compilability& compilability) const;
 
-  int32_t PositionOf(const Instruction* i) const {
-    return static_cast<int32_t>(result_.positions_.at(i));
-  }
+  int32_t PositionOf(const Instruction* i) const { return result_.positions_.at(i); }
   Place& PlaceAt(int32_t position) { return result_.places_[static_cast<size_t>(position)]; }
   // The node that an instruction is a part of.
   int32_t NodeOf(int32_t position) {
@@ -127,12 +130,17 @@ class ClusterBuilder {
   GraphCycles cycles_;
   // By position.
   std::vector<Instruction*> instructions_;
-  std::vector<Group> groups_;     // of nodes that are alive
-  std::vector<int32_t> parents_;  // the node that a node was contracted into
+  std::vector<int32_t> operands_;     // the positions of all operands
+  std::vector<size_t> operand_ends_;  // the end of the instruction's part of it
+  std::vector<int32_t> tuple_users_;  // those with an operand that is a tuple or a token, in order
+  std::vector<Group> groups_;         // of nodes that are alive
+  std::vector<int32_t> parents_;      // the node that a node was contracted into
   struct Mark {
     int32_t scope = -1;
+    int32_t device = 0;
     bool is_marked = false;
     bool must_compile = false;
+    bool is_plumbing = false;
   };
   std::vector<Mark> marks_;
   std::vector<bool> is_loose_;  // small constants without control edges: in no edge
@@ -140,29 +148,45 @@ class ClusterBuilder {
 };
 
 Status ClusterBuilder::FindLoose() {
-  is_loose_.resize(instructions_.size());
-  for (size_t k = 0; k < instructions_.size(); ++k) {
-    is_loose_[k] = IsSmallConstant(*instructions_[k]);
-  }
   for (const ControlEdge& edge : input_.control_edges) {
     for (const Instruction* end : {edge.before, edge.after}) {
       if (!end || end->parent() != &input_.entry) {
         return InvalidArgument("a control edge leads out of the computation '", input_.entry.name(),
                                "'", end ? " to '" : "", end ? end->name() : "", end ? "'" : "");
       }
-      is_loose_[result_.positions_.at(end)] = false;
+      is_loose_[PositionOf(end)] = false;
     }
     control_edges_.emplace_back(PositionOf(edge.before), PositionOf(edge.after));
   }
   return OkStatus();
 }
 
-Status ClusterBuilder::JudgeInstructions() {
+void ClusterBuilder::ReadInstructions() {
   const size_t n = static_cast<size_t>(input_.entry.instruction_count());
+  instructions_.reserve(n);
+  operand_ends_.reserve(n);
+  is_loose_.reserve(n);
+  std::vector<bool> is_array;
+  is_array.reserve(n);
   for (Instruction* i : input_.entry.instructions()) {
-    result_.positions_[i] = instructions_.size();
+    const int32_t k = static_cast<int32_t>(instructions_.size());
+    result_.positions_[i] = k;
     instructions_.push_back(i);
+    is_array.push_back(i->shape().is_array());
+    is_loose_.push_back(IsSmallConstant(*i));
+    bool reads_tuple = false;
+    for (const Instruction* operand : i->operands()) {
+      operands_.push_back(PositionOf(operand));
+      reads_tuple |= !is_array[operands_.back()];
+    }
+    operand_ends_.push_back(operands_.size());
+    if (reads_tuple) tuple_users_.push_back(k);
   }
+}
+
+Status ClusterBuilder::JudgeInstructions() {
+  ReadInstructions();
+  const size_t n = instructions_.size();
   result_.places_.resize(n);
   groups_.resize(n);
   parents_.resize(n);
@@ -183,6 +207,8 @@ Status ClusterBuilder::JudgeInstructions() {
     group.devices = DeviceSet::Of(devices_, *device);
     group.has_control_flow = i.opcode() == Opcode::kWhile || i.opcode() == Opcode::kConditional;
     group.is_shape_consumer = IsShapeConsumer(i.opcode());
+    marks_[k].device = *device;
+    marks_[k].is_plumbing = IsTuplePlumbing(i.opcode());
     marks_[k].is_marked = mark.compile == true;
     marks_[k].must_compile = mark.must_compile;
     if (!mark.scope.empty() && options_.level != JitLevel::kOn) {
@@ -203,10 +229,10 @@ Status ClusterBuilder::JudgeInstructions() {
 
 template <typename Visit>
 void ClusterBuilder::ForEachEdge(Visit visit) const {
+  size_t at = 0;
   for (int32_t k = 0; k < static_cast<int32_t>(instructions_.size()); ++k) {
-    for (const Instruction* operand : instructions_[k]->operands()) {
-      int32_t from = PositionOf(operand);
-      if (!is_loose_[from]) visit(from, k);
+    for (; at < operand_ends_[k]; ++at) {
+      if (!is_loose_[operands_[at]]) visit(operands_[at], k);
     }
   }
   for (auto [before, after] : control_edges_) visit(before, after);
@@ -267,7 +293,7 @@ void ClusterBuilder::Merge(int32_t kept, int32_t gone) {
 
 // Ties producers and users of tuples and tokens, and what is on paths between them.
 void ClusterBuilder::Tie() {
-  for (int32_t k = 0; k < static_cast<int32_t>(instructions_.size()); ++k) {
+  for (int32_t k : tuple_users_) {
     for (const Instruction* operand : instructions_[k]->operands()) {
       int32_t producer = PositionOf(operand);
       if (operand->shape().is_array()) continue;
@@ -294,58 +320,42 @@ void ClusterBuilder::Tie() {
 
 // Decides which groups are candidates: those of which all ops are.
 void ClusterBuilder::JudgeGroups() {
-  struct Judgement {
-    bool has_work = false;  // an op that is no plumbing
-    DeviceSet devices;
-    bool one_device = true;
-    const Instruction* outside = nullptr;
-    int32_t scope = -1;
-    bool is_marked = false;
-    int32_t call = -1;  // the first one that must be compiled
-  };
   const int32_t n = static_cast<int32_t>(instructions_.size());
-  std::vector<Judgement> judgements(static_cast<size_t>(n));
   for (int32_t k = 0; k < n; ++k) {
-    judgements[NodeOf(k)].has_work |= !IsTuplePlumbing(instructions_[k]->opcode());
+    groups_[k].devices = {};
+    groups_[NodeOf(k)].has_work |= !marks_[k].is_plumbing;
   }
   for (int32_t k = 0; k < n; ++k) {
-    Judgement& group = judgements[NodeOf(k)];
+    Group& group = groups_[NodeOf(k)];
+    const Mark& mark = marks_[k];
     OutsideReason& reason = PlaceAt(k).reason;
     // Users of tuple parameters stay outside whatever they are.
-    if (group.has_work && IsTuplePlumbing(instructions_[k]->opcode()) &&
-        reason.outside != Outside::kInput) {
+    if (group.has_work && mark.is_plumbing && reason.outside != Outside::kInput) {
       if (reason.outside != Outside::kResult) reason = {};
     } else {
-      auto devices = Union(group.devices,
-                           DeviceSet::Of(devices_, input_.placement.device_of.at(instructions_[k])),
+      auto devices = Union(group.devices, DeviceSet::Of(devices_, mark.device),
                            options_.gpu_clusters_take_cpu_ops);
       group.one_device &= devices.has_value();
       if (devices) group.devices = *devices;
-      group.is_marked |= marks_[k].is_marked;
-      if (group.scope < 0) group.scope = marks_[k].scope;
+      group.is_marked |= mark.is_marked;
+      if (group.scope < 0) group.scope = mark.scope;
     }
-    if (marks_[k].must_compile && group.call < 0) group.call = k;
-    if (reason.outside != Outside::kNot && !group.outside) group.outside = instructions_[k];
+    if (mark.must_compile && group.call < 0) group.call = k;
+    if (reason.outside != Outside::kNot && group.outside < 0) group.outside = k;
   }
   for (int32_t k = 0; k < n; ++k) {
-    int32_t node = NodeOf(k);
-    const Judgement& judgement = judgements[node];
-    Group& group = groups_[node];
+    Group& group = groups_[NodeOf(k)];
     OutsideReason& reason = PlaceAt(k).reason;
-    group.devices = judgement.devices;
-    group.is_marked = judgement.is_marked;
-    group.scope = judgement.scope;
-    group.must_compile = judgement.call >= 0;
+    group.must_compile = group.call >= 0;
     if (group.must_compile) {
       // It runs where the call is, whatever is tied to it.
-      group.devices =
-          DeviceSet::Of(devices_, input_.placement.device_of.at(instructions_[judgement.call]));
+      group.devices = DeviceSet::Of(devices_, marks_[group.call].device);
       continue;
     }
-    group.is_candidate = !judgement.outside && judgement.one_device;
+    group.is_candidate = group.outside < 0 && group.one_device;
     if (group.is_candidate || reason.outside != Outside::kNot) continue;
-    if (judgement.outside) {
-      reason = {.outside = Outside::kTied, .other = judgement.outside};
+    if (group.outside >= 0) {
+      reason = {.outside = Outside::kTied, .other = instructions_[group.outside]};
     } else {
       reason.outside = Outside::kTiedDevices;
     }
@@ -370,9 +380,9 @@ std::vector<int32_t> ClusterBuilder::PostOrder() const {
   auto later = [&](int32_t a, int32_t b) { return groups_[a].first > groups_[b].first; };
   std::priority_queue<int32_t, std::vector<int32_t>, decltype(later)> ready(later);
   const std::vector<int32_t> nodes = cycles_.Order();
-  std::vector<int64_t> waits_for(instructions_.size());
+  std::vector<int32_t> waits_for(instructions_.size());
   for (int32_t node : nodes) {
-    waits_for[node] = cycles_.predecessor_count(node);
+    waits_for[node] = static_cast<int32_t>(cycles_.predecessor_count(node));
     if (waits_for[node] == 0) ready.push(node);
   }
   std::vector<int32_t> order;
@@ -381,9 +391,9 @@ std::vector<int32_t> ClusterBuilder::PostOrder() const {
     int32_t node = ready.top();
     ready.pop();
     order.push_back(node);
-    for (int32_t successor : cycles_.Successors(node)) {
+    cycles_.ForEachSuccessor(node, [&](int32_t successor) {
       if (--waits_for[successor] == 0) ready.push(successor);
-    }
+    });
   }
   std::ranges::reverse(order);
   return order;
@@ -394,11 +404,14 @@ std::vector<int32_t> ClusterBuilder::PostOrder() const {
 // cluster has no contractible edge that its parts did not have.
 template <typename Accepts>
 void ClusterBuilder::ContractEdges(Accepts accepts) {
+  std::vector<int32_t> successors;
   for (int32_t from : PostOrder()) {
     if (!groups_[from].is_candidate) continue;
-    std::vector<int32_t> successors = cycles_.Successors(from);
-    std::erase_if(successors, [&](int32_t to) {
-      return !groups_[to].is_candidate || AreCompiledOnDemand(groups_[from], groups_[to]);
+    successors.clear();
+    cycles_.ForEachSuccessor(from, [&](int32_t to) {
+      if (groups_[to].is_candidate && !AreCompiledOnDemand(groups_[from], groups_[to])) {
+        successors.push_back(to);
+      }
     });
     std::ranges::sort(successors, {}, [&](int32_t node) { return groups_[node].first; });
     for (int32_t to : successors) {
@@ -424,7 +437,7 @@ Obstacle ClusterBuilder::Check(const Group& from, const Group& to) const {
   const bool mixed = options_.gpu_clusters_take_cpu_ops;
   if (!Union(from.devices, to.devices, mixed)) return Obstacle::kDevices;
   if (from.scope >= 0 && to.scope >= 0 && from.scope != to.scope) return Obstacle::kScopes;
-  if (from.size + to.size > options_.max_cluster_size) return Obstacle::kMaxSize;
+  if (int64_t{from.size} + to.size > options_.max_cluster_size) return Obstacle::kMaxSize;
   for (int32_t device : to.feeders) {
     DeviceSet feeder = DeviceSet::Of(devices_, device);
     if (!Union(to.devices, feeder, mixed) || !Union(from.devices, feeder, mixed)) {
@@ -484,9 +497,8 @@ void ClusterBuilder::MakeClusters() {
     Place& place = PlaceAt(k);
     if (!IsKept(group)) {
       if (!group.is_candidate) continue;
-      place.reason = {.outside = Outside::kTooSmall,
-                      .obstacle = group.obstacle,
-                      .size = static_cast<int32_t>(group.effective_size)};
+      place.reason = {
+          .outside = Outside::kTooSmall, .obstacle = group.obstacle, .size = group.effective_size};
       if (group.obstacle != Obstacle::kNone) place.reason.other = instructions_[group.obstacle_at];
       continue;
     }

@@ -162,7 +162,7 @@ class Clustering {
   const Place& PlaceOf(const ir::Instruction* i) const { return places_[positions_.at(i)]; }
 
   std::vector<Cluster> clusters_;
-  ir::InstructionMap<size_t> positions_;
+  ir::InstructionMap<int32_t> positions_;
   std::vector<Place> places_;
 };
 

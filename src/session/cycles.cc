@@ -16,6 +16,7 @@ GraphCycles::GraphCycles(int32_t node_count) {
   for (int d : {kOut, kIn}) {
     heads_[d].assign(n, kNone);
     degrees_[d].assign(n, 0);
+    is_long_[d].assign(n, false);
     seen_[d].assign(n, 0);
   }
   next_.resize(n + 2);
@@ -46,7 +47,26 @@ void GraphCycles::Push(Direction d, int32_t node, int32_t edge) {
   edges_[edge].previous[d] = kNone;
   if (first >= 0) edges_[first].previous[d] = edge;
   heads_[d][node] = edge;
-  ++degrees_[d][node];
+  if (++degrees_[d][node] > kShort && !is_long_[d][node]) MakeLong(d, node);
+}
+
+void GraphCycles::MakeLong(Direction d, int32_t node) {
+  is_long_[d][node] = true;
+  for (int32_t e = heads_[d][node]; e >= 0; e = edges_[e].next[d]) {
+    const auto& ends = edges_[e].ends;
+    if (is_long_[Reverse(d)][ends[d]]) table_.Insert(ends[kIn], ends[kOut], e);
+  }
+}
+
+int32_t GraphCycles::Find(int32_t from, int32_t to) const {
+  for (Direction d : {kIn, kOut}) {
+    const int32_t node = d == kIn ? to : from, far = d == kIn ? from : to;
+    if (is_long_[d][node]) continue;
+    int32_t e = heads_[d][node];
+    while (e >= 0 && edges_[e].ends[d] != far) e = edges_[e].next[d];
+    return e;
+  }
+  return table_.Find(from, to);
 }
 
 void GraphCycles::Detach(Direction d, int32_t edge) {
@@ -74,7 +94,7 @@ void GraphCycles::Link(int32_t from, int32_t to) {
   edges_[edge].ends[kIn] = from;
   Push(kOut, from, edge);
   Push(kIn, to, edge);
-  edge_of_[Key(from, to)] = edge;
+  if (IsInTable(from, to)) table_.Insert(from, to, edge);
 }
 
 bool GraphCycles::AddEdge(int32_t from, int32_t to) {
@@ -86,20 +106,19 @@ bool GraphCycles::AddEdge(int32_t from, int32_t to) {
 }
 
 bool GraphCycles::RemoveEdge(int32_t from, int32_t to) {
-  auto it = edge_of_.find(Key(from, to));
-  if (it == edge_of_.end()) return false;
-  Detach(kOut, it->second);
-  Detach(kIn, it->second);
-  free_edges_.push_back(it->second);
-  edge_of_.erase(it);
+  const int32_t edge = Find(from, to);
+  if (edge == kNone) return false;
+  if (IsInTable(from, to)) table_.Erase(from, to);
+  Detach(kOut, edge);
+  Detach(kIn, edge);
+  free_edges_.push_back(edge);
   return true;
 }
 
 std::optional<int32_t> GraphCycles::Contract(int32_t a, int32_t b) {
   if (a == b) return a;
   if (labels_[a] > labels_[b]) std::swap(a, b);
-  auto direct = edge_of_.find(Key(a, b));
-  if (!Exchange(a, b, direct == edge_of_.end() ? kNone : direct->second)) return std::nullopt;
+  if (!Exchange(a, b, Find(a, b))) return std::nullopt;
   RemoveEdge(a, b);
   auto edges = [&](int32_t node) { return degrees_[kOut][node] + degrees_[kIn][node]; };
   int32_t kept = edges(a) >= edges(b) ? a : b, gone = kept == a ? b : a;
@@ -111,16 +130,16 @@ std::optional<int32_t> GraphCycles::Contract(int32_t a, int32_t b) {
 
 void GraphCycles::Absorb(int32_t kept, int32_t gone) {
   for (Direction d : {kOut, kIn}) {
-    auto key = [&](int32_t near, int32_t far) {
-      return d == kOut ? Key(near, far) : Key(far, near);
-    };
     for (int32_t e = heads_[d][gone], next; e >= 0; e = next) {
       next = edges_[e].next[d];
-      int32_t far = edges_[e].ends[d];
-      edge_of_.erase(key(gone, far));
-      if (edge_of_.emplace(key(kept, far), e).second) {
+      const int32_t far = edges_[e].ends[d];
+      const auto [old_from, old_to] = std::pair(edges_[e].ends[kIn], edges_[e].ends[kOut]);
+      if (IsInTable(old_from, old_to)) table_.Erase(old_from, old_to);
+      const auto [from, to] = d == kOut ? std::pair(kept, far) : std::pair(far, kept);
+      if (Find(from, to) == kNone) {
         edges_[e].ends[Reverse(d)] = kept;
         Push(d, kept, e);
+        if (IsInTable(from, to)) table_.Insert(from, to, e);
       } else {
         Detach(Reverse(d), e);
         free_edges_.push_back(e);

@@ -16,8 +16,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
+
+#include "session/edge_table.h"
 
 namespace kiln::session {
 
@@ -32,7 +33,7 @@ class GraphCycles {
   bool AddEdge(int32_t from, int32_t to);
   // Whether the edge existed.
   bool RemoveEdge(int32_t from, int32_t to);
-  bool HasEdge(int32_t from, int32_t to) const { return edge_of_.contains(Key(from, to)); }
+  bool HasEdge(int32_t from, int32_t to) const { return Find(from, to) != kNone; }
 
   // Makes one node of two, with the edges of both, at a cost of the smaller number of edges. The
   // result is the one of the two that stays alive. Nullopt, with nothing changed: a path of more
@@ -42,6 +43,11 @@ class GraphCycles {
   bool IsAlive(int32_t node) const { return next_[node] >= 0; }
   // In no particular order.
   std::vector<int32_t> Successors(int32_t node) const { return Neighbours(kOut, node); }
+  template <typename Visit>
+  void ForEachSuccessor(int32_t node, Visit visit) const {
+    for (int32_t e = heads_[kOut][node]; e >= 0; e = edges_[e].next[kOut])
+      visit(edges_[e].ends[kOut]);
+  }
   std::vector<int32_t> Predecessors(int32_t node) const { return Neighbours(kIn, node); }
   int64_t predecessor_count(int32_t node) const { return degrees_[kIn][node]; }
 
@@ -67,13 +73,18 @@ class GraphCycles {
     std::vector<int32_t> done;  // all edges were walked
   };
   static constexpr int32_t kNone = -1;
+  // Lists of so many edges are searched one by one: they are walked soon anyway.
+  static constexpr int32_t kShort = 8;
 
-  static uint64_t Key(int32_t from, int32_t to) {
-    return static_cast<uint64_t>(static_cast<uint32_t>(from)) << 32 | static_cast<uint32_t>(to);
+  // The edge, or kNone.
+  int32_t Find(int32_t from, int32_t to) const;
+  bool IsInTable(int32_t from, int32_t to) const {
+    return is_long_[kOut][from] && is_long_[kIn][to];
   }
   std::vector<int32_t> Neighbours(Direction d, int32_t node) const;
   void Push(Direction d, int32_t node, int32_t edge);
   void Detach(Direction d, int32_t edge);
+  void MakeLong(Direction d, int32_t node);
   void Link(int32_t from, int32_t to);
   void Absorb(int32_t kept, int32_t gone);
 
@@ -98,9 +109,11 @@ class GraphCycles {
 
   std::vector<Edge> edges_;
   std::vector<int32_t> free_edges_;
-  std::unordered_map<uint64_t, int32_t> edge_of_;
   std::vector<int32_t> heads_[2];    // the first edge of a node
   std::vector<int32_t> degrees_[2];  // the number of edges
+  // Nodes that have had more than kShort edges, and the edges between those.
+  std::vector<bool> is_long_[2];
+  EdgeTable table_;
   // The order: a list from head() to tail(), with ascending labels. Nodes that are not alive have
   // no next one.
   std::vector<int32_t> next_, previous_;

@@ -8,28 +8,32 @@
 #include "session/computation_copies.h"
 
 namespace kiln::session {
-namespace {
 
 using ir::Computation;
 using ir::Instruction;
 
-class Outliner {
+class PartBuilder {
  public:
-  Outliner(std::string_view name, std::span<Instruction* const> instructions)
-      : module_(std::make_unique<ir::Module>(std::string(name))),
+  PartBuilder(Outliner& outliner, std::string_view name, std::span<Instruction* const> instructions)
+      : computation_(outliner.computation_),
+        states_(outliner.states_),
+        part_(outliner.parts_++),
+        module_(std::make_unique<ir::Module>(std::string(name))),
         instructions_(instructions),
         callees_(*module_) {
     // Callees stand before their caller.
-    for (const Instruction* i : instructions_) callees_.Add(*i);
+    if (computation_.MayCall()) {
+      for (const Instruction* i : instructions_) callees_.Add(*i);
+    }
     entry_ = module_->AddComputation(name);
     module_->set_entry(entry_);
-    members_.insert(instructions.begin(), instructions.end());
+    for (const Instruction* i : instructions_) states_[i].member_of = part_;
   }
 
-  OutlinedPart Run(std::vector<Instruction*> arguments, std::vector<Instruction*> results) && {
+  OutlinedPart Build(std::vector<Instruction*> arguments, std::vector<Instruction*> results) && {
     for (Instruction* argument : arguments) AddParameter(argument);
     for (Instruction* i : instructions_) {
-      if (copies_.contains(i)) continue;
+      if (HasCopy(i)) continue;
       for (Instruction* operand : i->operands()) Bring(operand);
       Copy(i);
     }
@@ -38,7 +42,7 @@ class Outliner {
     std::vector<Shape> shapes;
     for (Instruction* result : results) {
       Bring(result);
-      elements.push_back(copies_.at(result));
+      elements.push_back(CopyOf(result));
       shapes.push_back(result->shape());
     }
     entry_->set_root(entry_->Create({.opcode = Opcode::kTuple,
@@ -49,30 +53,47 @@ class Outliner {
   }
 
  private:
+  bool IsMember(const Instruction* i) const {
+    const Outliner::State* state = states_.Find(i);
+    return state && state->member_of == part_;
+  }
+  bool HasCopy(const Instruction* i) const {
+    const Outliner::State* state = states_.Find(i);
+    return state && state->copied_to == part_;
+  }
+  // Of one that has a copy.
+  Instruction* CopyOf(const Instruction* i) const { return states_.at(i).copy; }
+  void SetCopy(const Instruction* i, Instruction* copy) {
+    Outliner::State& state = states_[i];
+    state.copied_to = part_;
+    state.copy = copy;
+  }
+
   void AddParameter(Instruction* value) {
-    copies_[value] = entry_->Create(
-        {.opcode = Opcode::kParameter,
-         .attributes = {{Attr::kParameterNumber, static_cast<int64_t>(arguments_.size())}},
-         .shape = value->shape(),
-         .name = value->name(),
-         .op_name = value->op_name()});
+    SetCopy(value, entry_->Create({.opcode = Opcode::kParameter,
+                                   .attributes = {{Attr::kParameterNumber,
+                                                   static_cast<int64_t>(arguments_.size())}},
+                                   .shape = value->shape(),
+                                   .name = value->name(),
+                                   .op_name = value->op_name()}));
     arguments_.push_back(value);
   }
 
   // Those between members.
   void KeepControlDependencies() {
+    if (!computation_.HasControlDependencies()) return;
     for (Instruction* i : instructions_) {
       for (Instruction* before : i->control_predecessors()) {
-        if (!members_.contains(before)) continue;
+        if (!IsMember(before)) continue;
         // Copies are in the order of the originals, so there is no cycle.
-        (void)entry_->AddControlDependency(copies_.at(before), copies_.at(i));
+        (void)entry_->AddControlDependency(CopyOf(before), CopyOf(i));
       }
     }
   }
 
   // Makes a value available, unless it is a member, whose turn comes.
   void Bring(Instruction* value) {
-    if (copies_.contains(value) || members_.contains(value)) return;
+    if (HasCopy(value) || IsMember(value)) return;
     if (IsSmallConstant(*value)) {
       Copy(value);
     } else {
@@ -82,32 +103,35 @@ class Outliner {
 
   void Copy(Instruction* i) {
     std::vector<Instruction*> operands;
-    for (const Instruction* operand : i->operands()) operands.push_back(copies_.at(operand));
+    operands.reserve(i->operands().size());
+    for (const Instruction* operand : i->operands()) operands.push_back(CopyOf(operand));
     ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
     for (Computation*& callee : spec.called) callee = callees_.Of(callee);
-    copies_[i] = entry_->Create(std::move(spec));
+    SetCopy(i, entry_->Create(std::move(spec)));
   }
 
+  const Computation& computation_;
+  ir::InstructionMap<Outliner::State>& states_;
+  const int32_t part_;
   std::unique_ptr<ir::Module> module_;
   Computation* entry_ = nullptr;
   std::span<Instruction* const> instructions_;
-  std::unordered_set<const Instruction*> members_;
   ComputationCopies callees_;
-  std::unordered_map<const Instruction*, Instruction*> copies_;
   std::vector<Instruction*> arguments_;
 };
 
-}  // namespace
-
-OutlinedPart OutlinePart(std::string_view name, std::span<Instruction* const> instructions,
-                         std::vector<Instruction*> arguments, std::vector<Instruction*> results) {
-  return Outliner(name, instructions).Run(std::move(arguments), std::move(results));
+OutlinedPart Outliner::Outline(std::string_view name, std::span<Instruction* const> instructions,
+                               std::vector<Instruction*> arguments,
+                               std::vector<Instruction*> results) {
+  return PartBuilder(*this, name, instructions).Build(std::move(arguments), std::move(results));
 }
 
 std::vector<OutlinedPart> OutlineClusters(const Clustering& clustering,
                                           std::span<const Instruction* const> fetched) {
   const std::unordered_set<const Instruction*> is_fetched(fetched.begin(), fetched.end());
   std::vector<OutlinedPart> parts;
+  if (clustering.clusters().empty()) return parts;
+  Outliner outliner(*clustering.clusters().front().instructions.front()->parent());
   for (const Cluster& cluster : clustering.clusters()) {
     std::vector<Instruction*> results;
     for (Instruction* i : cluster.instructions) {
@@ -119,7 +143,7 @@ std::vector<OutlinedPart> OutlineClusters(const Clustering& clustering,
         results.push_back(i);
       }
     }
-    parts.push_back(OutlinePart(cluster.name, cluster.instructions, {}, std::move(results)));
+    parts.push_back(outliner.Outline(cluster.name, cluster.instructions, {}, std::move(results)));
   }
   return parts;
 }

@@ -1,7 +1,6 @@
 #include "session/placement.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -27,7 +26,11 @@ class DeviceNames {
 
   // The device of a mark of an instruction.
   Result<int> Find(const std::string& mark, const Instruction& instruction) {
-    if (auto it = by_mark_.find(mark); it != by_mark_.end()) return it->second;
+    if (&mark == last_mark_) return last_number_;
+    if (auto it = by_mark_.find(mark); it != by_mark_.end()) {
+      last_mark_ = &mark;
+      return last_number_ = it->second;
+    }
     KILN_ASSIGN_OR_RETURN(client::DeviceName name, client::ParseDeviceName(mark));
     if (name.elsewhere.empty()) {
       if (auto it = numbers_.find(name.ToString()); it != numbers_.end()) {
@@ -60,38 +63,40 @@ class DeviceNames {
 
   const PlacementOptions& options_;
   std::unordered_map<std::string, int> numbers_, by_mark_;
+  // Ops of a scope share their mark.
+  const std::string* last_mark_ = nullptr;
+  int last_number_ = 0;
 };
 
-// Sets of instructions that exchange tuples or tokens.
+// Sets of instructions that exchange tuples or tokens. Most instructions exchange none.
 class Ties {
  public:
-  explicit Ties(const ir::Computation& entry) : number_of_(entry) {
-    int number = 0;
-    for (const Instruction* i : entry.instructions()) number_of_[i] = number++;
-    parent_.resize(static_cast<size_t>(number));
-    std::iota(parent_.begin(), parent_.end(), 0);
+  explicit Ties(const ir::Computation& entry) {
     for (const Instruction* i : entry.instructions()) {
-      if (i == entry.root()) continue;
-      for (const Instruction* operand : i->operands()) {
-        if (!operand->shape().is_array()) parent_[Root(i)] = static_cast<int>(Root(operand));
+      if (i->shape().is_array() || i == entry.root()) continue;
+      for (const Instruction* user : i->users()) {
+        if (user == entry.root()) continue;
+        const Instruction *a = Root(user), *b = Root(i);
+        parent_[a] = b;
+        parent_[b] = b;
       }
     }
   }
 
-  // The number of the set.
-  size_t Root(const Instruction* i) {
-    size_t at = static_cast<size_t>(number_of_.at(i));
-    while (static_cast<size_t>(parent_[at]) != at) {
-      parent_[at] = parent_[static_cast<size_t>(parent_[at])];
-      at = static_cast<size_t>(parent_[at]);
+  bool Has(const Instruction* i) const { return !parent_.empty() && parent_.contains(i); }
+  // The instruction that stands for the set.
+  const Instruction* Root(const Instruction* i) {
+    for (auto it = parent_.find(i); it != parent_.end() && it->second != i;) {
+      auto next = parent_.find(it->second);
+      it->second = next->second;
+      i = next->first;
+      it = next;
     }
-    return at;
+    return i;
   }
-  size_t size() const { return parent_.size(); }
 
  private:
-  ir::InstructionMap<int> number_of_;
-  std::vector<int> parent_;
+  std::unordered_map<const Instruction*, const Instruction*> parent_;
 };
 
 bool IsGenerator(const Instruction& i) { return i.IsConstant() || i.opcode() == Opcode::kIota; }
@@ -99,23 +104,34 @@ bool IsGenerator(const Instruction& i) { return i.IsConstant() || i.opcode() == 
 class Placer {
  public:
   Placer(const ir::Computation& entry, const PlacementOptions& options)
-      : entry_(entry), options_(options), names_(options), ties_(entry), sets_(ties_.size()) {}
+      : entry_(entry), options_(options), names_(options), ties_(entry), placement_(entry) {}
 
   Result<Placement> Place() {
-    KILN_RETURN_IF_ERROR(ReadMarks());
-    Placement placement(entry_);
-    for (const auto& device : options_.devices) placement.devices.push_back(Describe(*device));
+    for (const auto& device : options_.devices) placement_.devices.push_back(Describe(*device));
     for (const Instruction* i : entry_.instructions()) {
-      placement.device_of[i] = sets_[ties_.Root(i)].device.value_or(options_.default_device);
+      if (ties_.Has(i)) tied_.push_back(i);
+      if (IsTuplePlumbing(i->opcode()) && i != entry_.root()) {
+        plumbing_.push_back(i);
+      } else {
+        KILN_RETURN_IF_ERROR(ReadMark(i));
+      }
     }
-    PlaceGenerators(placement);
-    return placement;
+    // Marks of tuples and their elements count only where there are no others.
+    for (const Instruction* i : plumbing_) {
+      if (!sets_.contains(ties_.Root(i))) KILN_RETURN_IF_ERROR(ReadMark(i));
+    }
+    for (const Instruction* i : tied_) {
+      auto set = sets_.find(ties_.Root(i));
+      placement_.device_of[i] = set != sets_.end() ? set->second.device : options_.default_device;
+    }
+    PlaceGenerators();
+    return std::move(placement_);
   }
 
  private:
   struct Set {
-    std::optional<int> device;
-    const Instruction* marked = nullptr;  // the first op with a mark
+    int device;
+    const Instruction* marked;  // the first op with a mark
   };
 
   static PlacedDevice Describe(const client::Device& device) {
@@ -125,27 +141,24 @@ class Placer {
             .is_gpu = name.find("GPU") != std::string::npos};
   }
 
-  // Marks of tuples and their elements count only where there are no others.
-  Status ReadMarks() {
-    for (const bool plumbing : {false, true}) {
-      for (const Instruction* i : entry_.instructions()) {
-        if (i == entry_.root() || IsTuplePlumbing(i->opcode()) != plumbing) continue;
-        const std::string* mark = i->FindFrontendAttribute(ir::kDeviceAttribute);
-        if (!mark || mark->empty()) continue;
-        Set& set = sets_[ties_.Root(i)];
-        if (plumbing && set.device) continue;
-        KILN_ASSIGN_OR_RETURN(int device, names_.Find(*mark, *i));
-        KILN_RETURN_IF_ERROR(CheckRuns(*i, device));
-        if (set.device && *set.device != device) {
-          return InvalidArgument("'", i->name(), "' is placed on ", *mark, " and '",
-                                 set.marked->name(), "' on ",
-                                 options_.devices[static_cast<size_t>(*set.device)]->name(),
-                                 "; they exchange a tuple or a token, and must be on one device");
-        }
-        set = {device, i};
-      }
+  // Places an instruction by its mark, or the set that it is in.
+  Status ReadMark(const Instruction* i) {
+    const std::string* mark =
+        i != entry_.root() ? i->FindFrontendAttribute(ir::kDeviceAttribute) : nullptr;
+    const bool is_marked = mark && !mark->empty();
+    int device = options_.default_device;
+    if (is_marked) {
+      KILN_ASSIGN_OR_RETURN(device, names_.Find(*mark, *i));
+      KILN_RETURN_IF_ERROR(CheckRuns(*i, device));
     }
-    return OkStatus();
+    placement_.device_of[i] = device;
+    if (!is_marked && IsGenerator(*i)) generators_.push_back(i);
+    if (!is_marked || !ties_.Has(i)) return OkStatus();
+    const Set& set = sets_.try_emplace(ties_.Root(i), device, i).first->second;
+    if (set.device == device) return OkStatus();
+    return InvalidArgument("'", i->name(), "' is placed on ", *mark, " and '", set.marked->name(),
+                           "' on ", options_.devices[static_cast<size_t>(set.device)]->name(),
+                           "; they exchange a tuple or a token, and must be on one device");
   }
 
   // A device that compiles all its ops has none that only sessions can run.
@@ -159,16 +172,16 @@ class Placer {
                            ") cannot be: ", WhyNotCompiled(blocker->opcode()));
   }
 
-  void PlaceGenerators(Placement& placement) {
-    for (const Instruction* i : entry_.instructions()) {
-      if (!IsGenerator(*i) || i->users().empty() || sets_[ties_.Root(i)].device) continue;
+  void PlaceGenerators() {
+    for (const Instruction* i : generators_) {
+      if (i->users().empty() || sets_.contains(ties_.Root(i))) continue;
       std::optional<int> common;
       const bool agree = std::ranges::all_of(i->users(), [&](const Instruction* user) {
         if (user == entry_.root()) return false;
-        const int device = placement.device_of.at(user);
+        const int device = placement_.device_of.at(user);
         return std::exchange(common, device).value_or(device) == device;
       });
-      if (agree) placement.device_of[i] = *common;
+      if (agree) placement_.device_of[i] = *common;
     }
   }
 
@@ -176,7 +189,11 @@ class Placer {
   const PlacementOptions& options_;
   DeviceNames names_;
   Ties ties_;
-  std::vector<Set> sets_;
+  Placement placement_;
+  std::unordered_map<const Instruction*, Set> sets_;  // tied ones with a mark, by Ties::Root
+  // In the order of the computation.
+  std::vector<const Instruction*> tied_, plumbing_;
+  std::vector<const Instruction*> generators_;  // without a mark
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "ir/instruction_map.h"
 #include "session/clustering.h"
 #include "session/outline.h"
 #include "session/values.h"
@@ -15,6 +16,7 @@ namespace kiln::session {
 namespace {
 
 using ir::Instruction;
+// The instructions of some names, or null.
 using ByName = std::unordered_map<std::string_view, Instruction*>;
 
 Result<std::vector<Instruction*>> Find(const ByName& by_name, std::span<const std::string> names,
@@ -22,14 +24,13 @@ Result<std::vector<Instruction*>> Find(const ByName& by_name, std::span<const st
   std::vector<Instruction*> found;
   std::unordered_set<std::string_view> seen;
   for (const std::string& name : names) {
-    auto it = by_name.find(name);
-    if (it == by_name.end()) return NotFound("there is no value '", name, "' to be ", done);
-    if (!it->second->shape().is_array()) {
-      return InvalidArgument("'", name, "' is ", it->second->shape(), "; only arrays can be ",
-                             done);
+    Instruction* i = by_name.at(name);
+    if (!i) return NotFound("there is no value '", name, "' to be ", done);
+    if (!i->shape().is_array()) {
+      return InvalidArgument("'", name, "' is ", i->shape(), "; only arrays can be ", done);
     }
     if (!seen.insert(name).second) return InvalidArgument("'", name, "' is ", done, " twice");
-    found.push_back(it->second);
+    found.push_back(i);
   }
   return found;
 }
@@ -39,21 +40,25 @@ Result<std::vector<Instruction*>> FindTargets(const ByName& by_name,
                                               std::span<const std::string> names) {
   std::vector<Instruction*> found;
   for (const std::string& name : names) {
-    auto it = by_name.find(name);
-    if (it == by_name.end()) return NotFound("there is no value '", name, "' to be a target");
-    found.push_back(it->second);
+    Instruction* i = by_name.at(name);
+    if (!i) return NotFound("there is no value '", name, "' to be a target");
+    found.push_back(i);
   }
   return found;
 }
 
+// Whether an instruction is fed; without a value: it is not needed.
+using Needs = ir::InstructionMap<bool>;
+
 // The instructions needed by `roots`, including themselves, up to the fed ones. Control
 // predecessors are needed like operands.
-std::unordered_set<const Instruction*> Needed(const std::vector<Instruction*>& roots,
-                                              const std::vector<Instruction*>& feeds) {
-  std::unordered_set<const Instruction*> needed(feeds.begin(), feeds.end());
+Needs Needed(const ir::Computation& entry, const std::vector<Instruction*>& roots,
+             const std::vector<Instruction*>& feeds) {
+  Needs needed(entry);
+  for (const Instruction* fed : feeds) needed.Insert(fed, true);
   std::vector<const Instruction*> left;
   auto visit = [&](const Instruction* i) {
-    if (needed.insert(i).second) left.push_back(i);
+    if (needed.Insert(i, false)) left.push_back(i);
   };
   for (const Instruction* root : roots) visit(root);
   while (!left.empty()) {
@@ -71,21 +76,29 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
                                              std::span<const std::string> feeds,
                                              std::span<const std::string> fetches,
                                              std::span<const std::string> targets) {
+  const ir::Computation& entry = *module.entry();
   ByName by_name;
-  for (Instruction* i : module.entry()->instructions()) by_name[i->name()] = i;
+  for (const std::string& name : feeds) by_name.emplace(name, nullptr);
+  for (const std::string& name : fetches) by_name.emplace(name, nullptr);
+  for (const std::string& name : targets) by_name.emplace(name, nullptr);
+  for (Instruction* i : entry.instructions()) {
+    if (auto it = by_name.find(i->name()); it != by_name.end()) it->second = i;
+  }
   KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> fed, Find(by_name, feeds, "fed"));
   KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> fetched, Find(by_name, fetches, "fetched"));
   KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> roots, FindTargets(by_name, targets));
   roots.insert(roots.end(), fetched.begin(), fetched.end());
-  const auto needed = Needed(roots, fed);
-
-  const std::unordered_set<const Instruction*> is_fed(fed.begin(), fed.end());
+  const Needs needed = Needed(entry, roots, fed);
   std::vector<Instruction*> computed;
-  for (Instruction* i : module.entry()->instructions()) {
-    if (!needed.contains(i) || is_fed.contains(i)) continue;
+  computed.reserve(entry.instructions().size());
+  for (Instruction* i : entry.instructions()) {
+    const bool* is_fed = needed.Find(i);
+    if (!is_fed || *is_fed) continue;
     (i->opcode() == Opcode::kParameter ? fed : computed).push_back(i);
   }
-  return OutlinePart(module.name(), computed, std::move(fed), std::move(fetched)).module;
+  return Outliner(entry)
+      .Outline(module.name(), computed, std::move(fed), std::move(fetched))
+      .module;
 }
 
 Status CheckAllFed(const ir::Module& module, size_t fed) {

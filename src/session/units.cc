@@ -149,7 +149,8 @@ class Splitter {
         clustering_(clustering),
         positions_(entry_),
         unit_of_(entry_),
-        value_of_(entry_) {
+        value_of_(entry_),
+        outliner_(entry_) {
     int position = 0;
     for (const Instruction* i : entry_.instructions()) positions_[i] = position++;
     for (Instruction* i : entry_.parameters()) {
@@ -200,7 +201,8 @@ class Splitter {
         if (IsUsedOutside(*i, id)) results.push_back(i);
       }
     }
-    OutlinedPart part = OutlinePart(unit.name, members, std::move(arguments), std::move(results));
+    OutlinedPart part =
+        outliner_.Outline(unit.name, members, std::move(arguments), std::move(results));
     for (const Instruction* i : part.arguments) unit.inputs.push_back(value_of_.at(i));
     for (const Instruction* i : part.results) {
       unit.outputs.push_back(units_.values.Add({i->name(), i->shape(), id}));
@@ -226,6 +228,7 @@ class Splitter {
   ir::InstructionMap<int> positions_;
   ir::InstructionMap<UnitId> unit_of_;
   ir::InstructionMap<ValueId> value_of_;
+  Outliner outliner_;
   Units units_;
 };
 

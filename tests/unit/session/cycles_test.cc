@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -125,6 +126,56 @@ TEST(GraphCycles, AgreesWithASimpleGraph) {
 }
 
 // Sparse graphs of more nodes, by edges alone: both searches of an edge go far.
+// Nodes of many edges are found by a table.
+TEST(GraphCycles, AgreesWithASimpleGraphOfManyEdges) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    std::mt19937_64 random(seed);
+    const int32_t nodes = 40;
+    auto pick = [&] { return static_cast<int32_t>(random() % static_cast<uint64_t>(nodes)); };
+    GraphCycles cycles(nodes);
+    SimpleGraph simple(nodes);
+    for (int step = 0; step < 900; ++step) {
+      const int32_t a = pick(), b = pick();
+      if (!simple.is_alive(a) || !simple.is_alive(b)) continue;
+      const uint64_t kind = random() % 40;
+      if (kind < 32) {
+        ASSERT_EQ(cycles.AddEdge(std::min(a, b), std::max(a, b)),
+                  simple.AddEdge(std::min(a, b), std::max(a, b)))
+            << "seed " << seed;
+      } else if (kind < 39) {
+        ASSERT_EQ(cycles.RemoveEdge(a, b), simple.RemoveEdge(a, b)) << "seed " << seed;
+      } else if (a != b) {
+        std::optional<int32_t> kept = cycles.Contract(a, b);
+        ASSERT_EQ(kept.has_value(), simple.CanContract(a, b)) << "seed " << seed;
+        if (kept) simple.Contract(*kept, *kept == a ? b : a);
+      }
+    }
+    ExpectEqual(cycles, simple, nodes);
+  }
+}
+
+TEST(EdgeTable, AgreesWithAMap) {
+  std::mt19937_64 random(1);
+  EdgeTable table;
+  std::map<std::pair<int32_t, int32_t>, int32_t> map;
+  for (int32_t step = 0; step < 50000; ++step) {
+    // Few ends at first, and then many.
+    const uint64_t ends = step < 25000 ? 20 : 200;
+    const auto from = static_cast<int32_t>(random() % ends);
+    const auto to = static_cast<int32_t>(random() % ends);
+    const auto it = map.find({from, to});
+    const int32_t known = it == map.end() ? EdgeTable::kNone : it->second;
+    ASSERT_EQ(table.Find(from, to), known);
+    if (random() % 2 == 0) {
+      ASSERT_EQ(table.Insert(from, to, step), known == EdgeTable::kNone);
+      map.try_emplace({from, to}, step);
+    } else {
+      ASSERT_EQ(table.Erase(from, to), known);
+      map.erase({from, to});
+    }
+  }
+}
+
 TEST(GraphCycles, KeepsAnOrderUnderManyEdges) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     std::mt19937_64 random(seed);
