@@ -1,21 +1,14 @@
 // Sessions: the cost of a run, of single ops, and of planning; and how much clusters gain.
-#include <cstdio>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "c_abi.h"
 #include "harness.h"
 #include "kiln/kiln.h"
 
 namespace kiln::bench {
 namespace {
-
-void Must(kiln_error* error) {
-  if (!error) return;
-  std::fprintf(stderr, "%s\n", kiln_error_message(error, nullptr));
-  std::exit(1);
-}
 
 // A graph of one parameter, run by sessions.
 struct Program {

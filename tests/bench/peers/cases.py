@@ -21,6 +21,7 @@ class Case(NamedTuple):
         eager: one call at a time, into given results; None: `compute` (of layer norm it is the faster)
         numpy: the same in NumPy, into given results
         inductor: whether Inductor is asked for it
+        session: whether Kiln runs it in a session, compiled and op by op
     """
 
     name: str
@@ -31,6 +32,7 @@ class Case(NamedTuple):
     eager: Any = None
     numpy: Any = None
     inductor: bool = True
+    session: bool = False
 
 
 def uniform(dims, low=-2.0, high=2.0):
@@ -167,6 +169,64 @@ def numpy_scan(outs, xs):
         carry += xs[i]
 
 
+# --- A training step of a multilayer perceptron: softmax cross entropy, gradient descent
+
+BATCH, SIZES, RATE_OF_STEP = 128, [784, 512, 256, 10], 0.01
+LAYERS = len(SIZES) - 1
+
+
+def mlp_inputs():
+    labels = torch.randint(SIZES[-1], [BATCH])
+    inputs = [torch.rand(BATCH, SIZES[0]), F.one_hot(labels, SIZES[-1]).float()]
+    for rows, columns in zip(SIZES, SIZES[1:]):
+        inputs += [uniform([rows, columns], -rows ** -0.5, rows ** -0.5), uniform([columns], -.1, .1)]
+    return inputs
+
+
+def kiln_mlp(graph, images, labels, *parameters):
+    def like(number, value):
+        return graph.broadcast_like(graph.scalar('f32', number), value, [])
+
+    weights, biases = parameters[::2], parameters[1::2]
+    values, sums = [images], []
+    for w, b in zip(weights, biases):
+        product = graph.dot(values[-1], w, [], [], [1], [0])
+        sums.append(product + graph.broadcast_like(b, product, [1]))
+        values.append(graph.maximum(sums[-1], like(0, sums[-1])))
+    logits = sums[-1]
+    shifted = logits - graph.broadcast_like(graph.reduce_by(logits, [1], 'MAX'), logits, [0])
+    power = graph.exponential(shifted)
+    total = graph.reduce_by(power, [1])
+    losses = graph.log(total) - graph.reduce_by(labels * shifted, [1])
+    loss = graph.reduce_by(losses, [0]) / BATCH
+    slope = (power / graph.broadcast_like(total, power, [0]) - labels) / BATCH
+    made = []
+    for layer in reversed(range(LAYERS)):
+        gradients = (graph.dot(values[layer], slope, [], [], [0], [0]), graph.reduce_by(slope, [0]))
+        made = [parameter - gradient * RATE_OF_STEP for parameter, gradient
+                in zip((weights[layer], biases[layer]), gradients)] + made
+        if layer:
+            back = graph.dot(slope, weights[layer], [], [], [1], [1])
+            zero = like(0, back)
+            slope = graph.select(sums[layer - 1] > zero, back, zero)
+    return [loss] + made
+
+
+def eager_mlp(outs, images, labels, *parameters):
+    with torch.enable_grad():
+        leaves = [p.detach().requires_grad_() for p in parameters]
+        value = images
+        for layer in range(LAYERS):
+            value = torch.addmm(leaves[2 * layer + 1], value, leaves[2 * layer])
+            if layer + 1 < LAYERS:
+                value = F.relu(value)
+        loss = F.cross_entropy(value, labels.argmax(1))
+        gradients = torch.autograd.grad(loss, leaves)
+    outs[0].copy_(loss)
+    for parameter, gradient, out in zip(parameters, gradients, outs[1:]):
+        torch.sub(parameter, gradient, alpha=RATE_OF_STEP, out=out)
+
+
 # --- Gemms
 
 GEMMS = [(64, 64, 64), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048),
@@ -203,4 +263,7 @@ CASES: List[Case] = [
          numpy=lambda outs, x: numpy.copyto(outs[0], x.T)),
     Case('scan 2000x3', lambda: [uniform([STEPS, WIDTH])], kiln_scan, [[WIDTH], [STEPS, WIDTH]],
          eager=torch_scan, numpy=numpy_scan),
+    Case('MLP 784-512-256-10, a step', mlp_inputs, kiln_mlp,
+         [[]] + [dims for pair in zip(SIZES, SIZES[1:]) for dims in (list(pair), [pair[1]])],
+         eager=eager_mlp, session=True),
 ] + [gemm(*shape) for shape in GEMMS]

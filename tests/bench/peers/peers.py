@@ -6,6 +6,7 @@ CASE is a part of a name.
 """
 
 import argparse
+import ctypes
 import json
 import logging
 import os
@@ -30,6 +31,8 @@ THREADS = int(os.environ['OMP_NUM_THREADS'])
 CALLS, REST_SECONDS = 5, 0.005
 # A round of short calls takes at least so long.
 ROUND_SECONDS = 0.002
+# Ways of Kiln's.
+OWN = ('kiln', 'op by op')
 
 
 class Way:
@@ -63,11 +66,31 @@ def kiln_way(context, case, inputs, outs):
     results = [device.borrow(x.numpy()) for x in outs]
     executable.run(buffers, results)
     # What `run` makes of its arguments at each call takes Python longer than small work takes.
-    options = kiln_executable._execute_options(0, None)
+    options = ctypes.byref(kiln_executable._execute_options(0, None))
     places = [kiln_executable._places(b) for b in (buffers, results)]
 
     def call(run=_library.lib.kiln_executable_run, keep=(buffers, results)):
         run(executable, options, places[0], len(buffers), places[1], len(results))
+
+    return call
+
+
+def session_way(context, case, inputs, outs, jit):
+    graph = context.graph('peers')
+    feeds = [graph.parameter('f32', list(x.shape)) for x in inputs]
+    fetches = case.build(graph, *feeds)
+    session = kiln.Session(graph, jit=jit)
+    buffers = [session.device.borrow(x.numpy()) for x in inputs]
+    results = [session.device.borrow(x.numpy()) for x in outs]
+    session.run(dict(zip(feeds, buffers)), fetches, results)
+    # As of an executable.
+    options = ctypes.byref(kiln_executable._execute_options(0, None))
+    places = [kiln_executable._places(b) for b in (buffers, results)]
+    ids = [(ctypes.c_uint64 * len(values))(*(v.id for v in values)) for values in (feeds, fetches)]
+
+    def call(run=_library.lib.kiln_session_run, keep=(buffers, results)):
+        run(session, options, ids[0], places[0], len(buffers), ids[1], places[1], len(results),
+            None, 0)
 
     return call
 
@@ -96,7 +119,12 @@ def ways_of(case, context):
 
     ways = []
     outs = new()
-    ways.append(Way('kiln', kiln_way(context, case, inputs, outs), outs, 0))
+    if case.session:
+        ways.append(Way('kiln', session_way(context, case, inputs, outs, 'on'), outs, 0))
+        outs = new()
+        ways.append(Way('op by op', session_way(context, case, inputs, outs, 'off'), outs, 1e-4))
+    else:
+        ways.append(Way('kiln', kiln_way(context, case, inputs, outs), outs, 0))
     if case.eager:
         outs = new()
         ways.append(Way('torch', lambda outs=outs: case.eager(outs, *inputs), outs, 1e-4))
@@ -185,7 +213,7 @@ def main():
     machine = describe()
     print(', '.join(f'{key} {value}' for key, value in machine.items()))
     write(machine)
-    columns = ('kiln', 'torch', 'inductor', 'numpy')
+    columns = ('kiln', 'op by op', 'torch', 'inductor', 'numpy')
     print(f'{"ms, median":28}' + ''.join(f'{name:>10}' for name in columns) +
           f'{"kiln/best":>11}', flush=True)
     with kiln.Context(threads=THREADS) as context:
@@ -193,7 +221,7 @@ def main():
             if options.cases and not any(name in case.name for name in options.cases):
                 continue
             medians, notes = measure(case, context, options.rounds)
-            best = min(value for name, value in medians.items() if name != 'kiln')
+            best = min(value for name, value in medians.items() if name not in OWN)
             ratio = medians['kiln'] / best
             print(f'{case.name:28}' +
                   ''.join(f'{medians[c]:10.4g}' if c in medians else f'{"-":>10}'
