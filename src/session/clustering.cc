@@ -245,6 +245,7 @@ Status ClusterBuilder::AddEdges() {
   auto add = [&](int32_t from, int32_t to) {
     if (!cycles_.AddEdge(from, to) && closing.first < 0) closing = {from, to};
   };
+  cycles_.ReserveEdges(operands_.size() + control_edges_.size());
   ForEachEdge(add);
   if (closing.first >= 0) {
     return InvalidArgument("the control edge from '", instructions_[closing.first]->name(),

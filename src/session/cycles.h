@@ -26,6 +26,8 @@ class GraphCycles {
  public:
   // Nodes 0 to node_count - 1 without edges, in this order.
   explicit GraphCycles(int32_t node_count);
+  // Makes room for so many edges at once.
+  void ReserveEdges(size_t count) { edges_.reserve(count); }
 
   // Nodes in arguments are alive: never contracted into another one.
 

@@ -161,7 +161,9 @@ Result<std::string> Session::Explain(std::span<const std::string> feeds,
                                      std::span<const std::string> fetches,
                                      std::span<const std::string> targets) const {
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<Part> part, Cut(feeds, fetches, targets));
+  constexpr size_t kUsualLine = 80;
   std::string text;
+  text.reserve(kUsualLine * static_cast<size_t>(part->module->entry()->instruction_count()));
   for (const ir::Instruction* i : part->module->entry()->instructions()) {
     if (i->IsRoot()) continue;
     text += Cat("'", i->name(), "' (", OpcodeName(i->opcode()), ") ",
