@@ -235,7 +235,8 @@ TEST(Outline, CopiesEachCalleeOnce) {
   std::vector<Instruction*> all(module->entry()->instructions().begin(),
                                 module->entry()->instructions().end());
   Instruction* last = all.back();
-  OutlinedPart part = OutlinePart("part", std::span(all).subspan(1), {all.front()}, {last});
+  OutlinedPart part =
+      Outliner(*module->entry()).Outline("part", std::span(all).subspan(1), {all.front()}, {last});
   EXPECT_TRUE(ir::Verify(*part.module).ok());
   EXPECT_EQ(part.module->computations().size(), 102u);
   for (const Instruction* i : all) {
