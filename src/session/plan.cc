@@ -87,17 +87,20 @@ class PlanRun {
     return Start(unit, std::move(executable), arguments, given);
   }
 
-  // The last unit: it updates variables in their memory where its program allows that and nobody
-  // else has their values. It then runs here, after all else has ended well, and to its end.
-  Status StartLast(const Unit& unit, UnitProgram& program, const IdVector<ValueId, Buffer*>& given,
-                   const Assignments& assignments) {
+  // The last unit: it runs here, as all that would be left is to wait for it. It updates variables
+  // in their memory where its program allows that and nobody else has their values, after all else
+  // has ended well, and then to its end.
+  Status RunLast(const Unit& unit, UnitProgram& program, const IdVector<ValueId, Buffer*>& given,
+                 const Assignments& assignments) {
     KILN_ASSIGN_OR_RETURN(const std::vector<Buffer*> arguments, ArgumentsOf(unit, program));
     KILN_ASSIGN_OR_RETURN(Ref<const client::Executable> executable,
                           program.For(arguments, symbols_));
     const std::vector<int>& aliases = executable->signature().aliases;
-    const bool may_update = executable->is_straight() &&
+    const bool may_update = !assignments.uses.in_place.empty() && executable->is_straight() &&
                             std::ranges::any_of(aliases, [](int alias) { return alias >= 0; });
-    if (!may_update) return Start(unit, std::move(executable), arguments, given);
+    if (!may_update) {
+      return RunHere(unit, std::move(executable), {.cancel = options_.cancel}, arguments, given);
+    }
     // What can fail or take long comes first.
     KILN_RETURN_IF_ERROR(Finish({}));
     for (Buffer* argument : arguments) KILN_RETURN_IF_ERROR(argument->WaitForValue());
@@ -113,13 +116,12 @@ class PlanRun {
       if (places.home().get() != arguments[update.argument]) continue;
       donated[update.argument] = assignments.loan.Take(update.name, places.home());
     }
-    if (assignments.loan.empty()) return Start(unit, std::move(executable), arguments, given);
-    KILN_ASSIGN_OR_RETURN(client::Execution execution, Bind(unit, std::move(executable),
-                                                            {.cancel = options_.cancel,
-                                                             .begun = assignments.loan.begun(),
-                                                             .donated = std::move(donated)},
-                                                            arguments, given));
-    return execution.RunNow();
+    client::ExecuteOptions options{.cancel = options_.cancel};
+    if (!assignments.loan.empty()) {
+      options.begun = assignments.loan.begun();
+      options.donated = std::move(donated);
+    }
+    return RunHere(unit, std::move(executable), std::move(options), arguments, given);
   }
 
   // Runs a unit for the host on this thread, when its arguments are ready. Its results are copied
@@ -213,6 +215,14 @@ class PlanRun {
     for (ValueId value : unit.outputs) KILN_RETURN_IF_ERROR(CopyToReaders(value));
     for (ValueId value : unit.last_uses) places_[value].Clear();
     return OkStatus();
+  }
+
+  Status RunHere(const Unit& unit, Ref<const client::Executable> executable,
+                 client::ExecuteOptions options, std::span<Buffer* const> arguments,
+                 const IdVector<ValueId, Buffer*>& given) {
+    KILN_ASSIGN_OR_RETURN(client::Execution execution,
+                          Bind(unit, std::move(executable), std::move(options), arguments, given));
+    return execution.RunNow();
   }
 
   // Whether the variables take their values, those of the last unit among them, which has not run.
@@ -370,8 +380,8 @@ Status Plan::Run(const client::ExecuteOptions& options, std::span<Buffer* const>
     UnitProgram& program = *programs_[id];
     if (unit.is_on_host) {
       status = run.RunOnHost(unit, program, given);
-    } else if (&unit == &units_.units.back() && !uses_.in_place.empty()) {
-      status = run.StartLast(unit, program, given, assignments);
+    } else if (&unit == &units_.units.back()) {
+      status = run.RunLast(unit, program, given, assignments);
     } else {
       status = run.Start(unit, program, given);
     }

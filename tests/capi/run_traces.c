@@ -198,6 +198,45 @@ static void targets_run(kiln_context* context, kiln_jit jit) {
   kiln_graph_release(g);
 }
 
+/* Ops on a GPU that have no code run on the host: their operands come from the GPU, and their
+ * results go back. */
+static void ops_of_a_gpu_on_the_host(void) {
+  kiln_context* context = make_context_with(2, tested_gpu());
+  kiln_graph* g = make_graph(context, "host_ops");
+  kiln_value x = f32_parameter(g, "x", 6);
+  OK(kiln_graph_push_device(g, "GPU:0", 5));
+  kiln_value negated = kiln_op_negate(g, x);
+  kiln_value rows = named(g, "rows", kiln_op_nonzero(g, negated));
+  kiln_value sum = kiln_op_add(g, rows, rows);
+  OK(kiln_graph_pop_device(g));
+  OK(kiln_graph_status(g));
+  kiln_session* session = make_session(g, KILN_JIT_DEFAULT);
+  kiln_device* gpu = find_device(context, "GPU:0");
+  kiln_buffer *fed = f32_buffer(gpu, (const float[]){0, 1, 0, 2, 3, 0}, 6), *result = NULL;
+  kiln_trace* trace = make_trace(context);
+  kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;
+  options.trace = trace;
+  OK(kiln_session_run(session, &options, &x, &fed, 1, &sum, &result, 1, NULL, 0));
+  CHECK(kiln_buffer_device(result) == gpu);
+  int64_t positions[3] = {0};
+  OK(kiln_buffer_copy_to_host(result, positions, sizeof positions));
+  CHECK(positions[0] == 2 && positions[1] == 6 && positions[2] == 8);
+  kiln_run_metadata* sums = sums_of(trace);
+  kiln_op_metadata there = row(sums, "GPU:0 to host", "GPU:0", "transfer");
+  kiln_op_metadata back = row(sums, "host to GPU:0", "GPU:0", "transfer");
+  CHECK(there.count == 1 && there.bytes == 6 * 4);
+  CHECK(back.count == 1 && back.bytes == (int64_t)sizeof positions);
+  CHECK(row(sums, NULL, NULL, "transfer").count == 2);
+  CHECK(row(sums, "rows", "GPU:0", "host").count == 1);
+  kiln_run_metadata_release(sums);
+  kiln_trace_release(trace);
+  kiln_buffer_release(fed);
+  kiln_buffer_release(result);
+  kiln_session_release(session);
+  kiln_graph_release(g);
+  kiln_context_release(context);
+}
+
 static void traces_are_of_their_context(kiln_context* context) {
   kiln_context* other = NULL;
   OK(kiln_context_create(NULL, &other));
@@ -244,6 +283,7 @@ int main(void) {
   timelines_have_devices(context);
   targets_run(context, KILN_JIT_OFF);
   targets_run(context, KILN_JIT_ON);
+  ops_of_a_gpu_on_the_host();
   traces_are_of_their_context(context);
   kiln_context_release(context);
   return test_result();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -47,6 +48,7 @@ class Linker {
   }
 
   int64_t byte_size() const { return byte_size_; }
+  Linker* next = nullptr;  // in Unneeded
 
   Result<void*> Find(const std::string& symbol) {
     auto found = session_.lookup({library_}, session_.intern(symbol));
@@ -121,6 +123,25 @@ class Linker {
   int64_t byte_size_ = 0;
 };
 
+// Linkers to be deleted, which takes memory: where there is none, the next one to be deleted takes
+// them along.
+class Unneeded {
+ public:
+  static void Add(Linker* linker) noexcept {
+    std::lock_guard lock(mutex_);
+    linker->next = std::exchange(first_, linker);
+  }
+  // Null if there is none.
+  static Linker* Take() noexcept {
+    std::lock_guard lock(mutex_);
+    return first_ ? std::exchange(first_, first_->next) : nullptr;
+  }
+
+ private:
+  static inline std::mutex mutex_;
+  static inline Linker* first_ = nullptr;
+};
+
 // Linking happens at the first lookup. An aborted linker is leaked.
 class OrcCode : public LinkedCode {
  public:
@@ -137,14 +158,14 @@ class OrcCode : public LinkedCode {
   }
 
   ~OrcCode() override {
+    if (linker_) Unneeded::Add(linker_);
     try {
-      (void)Run([&] {
-        delete std::exchange(linker_, nullptr);
+      (void)Run([] {
+        while (Linker* linker = Unneeded::Take()) delete linker;
         return OkStatus();
       });
     } catch (const std::bad_alloc&) {
     }
-    delete linker_;  // where no run of LLVM could begin
   }
 
   int64_t byte_size() const override { return byte_size_; }
