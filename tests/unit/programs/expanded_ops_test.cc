@@ -230,6 +230,17 @@ ENTRY e {
   }
 }
 
+// Nobody sends: the result is zero bits, which is no zero in a type without one.
+TEST(OneProcess, NothingIsZeroBits) {
+  const std::string text = R"(HloModule m
+ENTRY e {
+  x = f8e8m0fnu[2] parameter(0)
+  ROOT r = f8e8m0fnu[2] collective-permute(x), source_target_pairs={}
+}
+)";
+  CheckBits(text, testing::RandomArguments(*ir::ParseOrDie(text), 1));
+}
+
 TEST(OneProcess, IsItsOwnGroup) {
   const std::string add =
       R"(HloModule m
