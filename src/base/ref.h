@@ -20,6 +20,9 @@ class Counted {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       delete static_cast<const T*>(this);
   }
+  // Asked with a reference: whether there is no other one. The caller then sees all that the former
+  // ones were used for.
+  bool has_one_reference() const { return references_.load(std::memory_order_acquire) == 1; }
 
  protected:
   ~Counted() = default;

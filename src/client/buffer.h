@@ -7,7 +7,6 @@
 #include <mutex>
 #include <vector>
 
-#include "base/owners.h"
 #include "base/ref.h"
 #include "base/status.h"
 #include "client/client.h"
@@ -17,7 +16,7 @@
 
 namespace kiln::client {
 
-class Buffer : public CountedOwners<Buffer> {
+class Buffer : public Counted<Buffer> {
  public:
   // Uninitialised device memory.
   static Result<Ref<Buffer>> Allocate(Device& device, const Shape& shape);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/owners.h"
 #include "base/ref.h"
 #include "base/status.h"
 #include "client/client.h"
@@ -16,7 +15,7 @@ namespace kiln::client {
 // Memory freed with its last buffer. A donated buffer and the result in its place share it, without
 // knowing each other: a value donated a million times is one storage. Its buffers keep the client
 // alive.
-class Storage : public CountedOwners<Storage> {
+class Storage : public Counted<Storage> {
  public:
   // Uninitialised device memory.
   static Result<Ref<Storage>> Allocate(Device& device, int64_t bytes);

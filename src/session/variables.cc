@@ -167,7 +167,7 @@ bool Variables::Loan::Take(const std::string& name, Ref<Buffer>& snapshot) {
   if (variable.value != snapshot) return false;
   variable.value = {};
   // Only with the variable's reference could others get one.
-  if (!snapshot->has_one_owner() || !snapshot->storage().has_one_owner() ||
+  if (!snapshot->has_one_reference() || !snapshot->storage().has_one_reference() ||
       !snapshot->storage().is_owned()) {
     variable.value = snapshot;
     return false;
