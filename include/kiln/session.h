@@ -94,6 +94,14 @@ KILN_API void kiln_session_retain(kiln_session* session);
 /** Releases a reference; NULL is allowed. Any thread. \since 0.1 */
 KILN_API void kiln_session_release(kiln_session* session);
 
+/** The value with a name, for runs: as kiln_graph_find_value(), of the values that the graph had
+ * when the session was made. The graph may be gone.
+ *  @return NOT_FOUND; INVALID_ARGUMENT for an origin of several values
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_session_find_value(const kiln_session* session, const char* name,
+                                             size_t name_length, kiln_value* value);
+
 /** Places, clusters and compiles a run with these feeds, fetches and targets, unless cached, and
  *  reports its cost. A cluster that cannot be compiled will run op by op, with a line of the log
  *  (warning); ops of XLA_CPU and XLA_GPU devices, calls that must be compiled and clusters of

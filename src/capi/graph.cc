@@ -9,6 +9,7 @@
 #include "capi/error.h"
 #include "capi/options.h"
 #include "capi/text.h"
+#include "capi/value_names.h"
 #include "ir/analysis/cost.h"
 #include "ir/dot.h"
 #include "ir/text.h"
@@ -166,23 +167,12 @@ void kiln_graph::SetOpName(Instruction& value, std::string_view name) {
 }
 
 Result<Instruction*> kiln_graph::FindValue(std::string_view name) const {
-  for (Instruction* value : values_) {
-    if (value->name() == name) return value;
-  }
-  // TensorFlow's name of an op's first output.
-  std::string_view op_name = name;
-  if (op_name.ends_with(":0")) op_name.remove_suffix(2);
-  Instruction* found = nullptr;
-  for (Instruction* value : values_) {
-    if (value->op_name() != op_name || op_name.empty()) continue;
-    if (found) {
-      return InvalidArgument("the graph '", module_->name(),
-                             "' has several values of the op name '", op_name, "', '",
-                             found->name(), "' and '", value->name(), "' among them");
-    }
-    found = value;
-  }
-  return found;
+  KILN_ASSIGN_OR_RETURN(
+      std::optional<size_t> found,
+      kiln::capi::FindByName(
+          module_->name(), name, values_.size(), [&](size_t i) { return values_[i]->name(); },
+          [&](size_t i) -> std::string_view { return values_[i]->op_name(); }));
+  return found ? values_[*found] : nullptr;
 }
 
 void kiln_graph::SetRoot(Instruction* root) {

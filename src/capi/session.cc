@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -17,11 +19,13 @@
 #include "capi/run_plan.h"
 #include "capi/session_options.h"
 #include "capi/text.h"
+#include "capi/value_names.h"
 #include "client/transfer.h"
 #include "session/plan.h"
 #include "session/session.h"
 
 using kiln::InvalidArgument;
+using kiln::NotFound;
 using kiln::OkStatus;
 using kiln::Ref;
 using kiln::Result;
@@ -64,7 +68,10 @@ struct kiln_session : kiln::Counted<kiln_session> {
         variable_names_(NamesOf(session_->variables())),
         name_(graph.module().name()),
         first_value_(graph.values().empty() ? 0 : graph.IdOf(graph.values().front())) {
-    for (const kiln::ir::Instruction* value : graph.values()) value_names_.push_back(value->name());
+    for (const kiln::ir::Instruction* value : graph.values()) {
+      value_names_.push_back(value->name());
+      origins_.push_back(value->op_name());
+    }
   }
 
   Client& client() const { return *client_; }
@@ -88,6 +95,17 @@ struct kiln_session : kiln::Counted<kiln_session> {
         kiln::OnOwnStack([&] { plan = session_->Prepare(feeds, fetches, targets); }));
     if (plan.ok()) prepared_.emplace(std::move(key), *plan);
     return plan;
+  }
+
+  Result<kiln_value> Find(std::string_view wanted) const {
+    KILN_ASSIGN_OR_RETURN(std::optional<size_t> found,
+                          kiln::capi::FindByName(
+                              name_, wanted, value_names_.size(),
+                              [&](size_t i) -> std::string_view { return value_names_[i]; },
+                              [&](size_t i) -> std::string_view { return origins_[i]; }));
+    if (found) return first_value_ + *found;
+    return NotFound("the graph '", name_, "' had no value of the name '", wanted,
+                    "' when the session was made");
   }
 
   // A text about a run, made by a function of the session.
@@ -129,7 +147,7 @@ struct kiln_session : kiln::Counted<kiln_session> {
   const std::vector<std::string> variable_names_;
   const std::string name_;
   const kiln_value first_value_;
-  std::vector<std::string> value_names_;
+  std::vector<std::string> value_names_, origins_;
   std::mutex mutex_;
   using Ids = std::vector<kiln_value>;
   std::map<std::tuple<Ids, Ids, Ids>, std::shared_ptr<const Plan>> prepared_;
@@ -225,6 +243,17 @@ kiln_error* kiln_session_run(kiln_session* session, const kiln_execute_options* 
     KILN_RETURN_IF_ERROR(
         kiln::capi::RunPlan(*plan, options, feed_buffers, feed_count, fetch_buffers, fetch_count));
     session->client().RunDeferred();
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_session_find_value(const kiln_session* session, const char* name,
+                                    size_t name_length, kiln_value* value) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_session_find_value", {{"session", session}, {"value", value}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view wanted, kiln::capi::TextOf("name", name, name_length));
+    KILN_ASSIGN_OR_RETURN(*value, session->Find(wanted));
     return OkStatus();
   });
 }

@@ -170,9 +170,17 @@ static void targets_run(kiln_context* context, kiln_jit jit) {
   kiln_value assigned = kiln_op_assign(g, kiln_op_add(g, x, x), "v", 1);
   kiln_value product = kiln_op_multiply(g, x, x);
   OK(kiln_graph_status(g));
+  OK(kiln_graph_set_op_name(g, product, "outer/product", 13));
   kiln_session* session = make_session(g, jit);
   kiln_buffer* fed = f32_buffer(find_device(context, "CPU:0"), (const float[]){1, 2, 3}, 3);
   OK(kiln_session_prepare(session, &x, 1, NULL, 0, &assigned, 1, NULL));
+  kiln_value found = 0;
+  OK(kiln_session_find_value(session, "x", 1, &found));
+  CHECK(found == x);
+  OK(kiln_session_find_value(session, "outer/product:0", 15, &found));
+  CHECK(found == product);
+  FAILS(KILN_NOT_FOUND, "no value of the name 'y'",
+        kiln_session_find_value(session, "y", 1, &found));
   OK(kiln_session_run(session, NULL, &x, &fed, 1, NULL, NULL, 0, &assigned, 1));
   kiln_buffer* result = NULL;
   OK(kiln_session_run(session, NULL, NULL, &kNone, 0, &now, &result, 1, NULL, 0));

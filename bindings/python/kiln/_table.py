@@ -356,6 +356,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_session_create': (ErrorPointer, [c_void_p, c_void_p, POINTER(c_void_p)]),
     'kiln_session_retain': (None, [c_void_p]),
     'kiln_session_release': (None, [c_void_p]),
+    'kiln_session_find_value': (ErrorPointer, [c_void_p, c_char_p, c_size_t, POINTER(c_uint64)]),
     'kiln_session_prepare': (
         ErrorPointer,
         [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64), c_size_t, POINTER(c_uint64),

@@ -473,6 +473,17 @@ bool IsSmall(const Value& value) {
 
 }  // namespace
 
+void Call_kiln_session_find_value(World& w) {
+  auto session = w.PickOrNull(w.sessions);
+  const std::string name = w.Chance(50) ? w.WildText() : "x";
+  constexpr kiln_value kUntouched = 0x5a5a5a5a;
+  kiln_value value = kUntouched;
+  w.Begin("kiln_session_find_value", World::Name("session", session), ", ", name);
+  const bool ok = w.Ok(kiln_session_find_value(session ? session->handle : nullptr, name.data(),
+                                               name.size(), &value));
+  w.Expect(ok == (value != kUntouched), "a value without success, or none");
+}
+
 void Call_kiln_session_prepare(World& w) {
   auto session = w.PickOrNull(w.sessions);
   SessionRun run;
