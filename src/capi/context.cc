@@ -172,6 +172,8 @@ int32_t kiln_context_threads(const kiln_context* context) {
 kiln_error* kiln_context_memory(const kiln_context* context, kiln_memory_info* info) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_context_memory", {{"context", context}, {"info", info}}));
+    // Memory that waits for the user's functions is not in use any more.
+    Unwrap(const_cast<kiln_context*>(context))->RunDeferred();
     kiln_memory_info now = KILN_MEMORY_INFO_INIT;
     const kiln::runtime::Allocator& allocator = Unwrap(context)->allocator();
     now.live_bytes = allocator.live_bytes();

@@ -78,6 +78,8 @@ kiln_error* kiln_device_memory(const kiln_device* device, kiln_memory_info* info
   return kiln::capi::Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         kiln::capi::NotNull("kiln_device_memory", {{"device", device}, {"info", info}}));
+    // Memory that waits for the user's functions is not in use any more.
+    Unwrap(device)->client().RunDeferred();
     kiln::runtime::DeviceMemory memory = Unwrap(device)->runtime().Memory();
     kiln_memory_info now = KILN_MEMORY_INFO_INIT;
     now.live_bytes = memory.live_bytes;

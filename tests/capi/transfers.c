@@ -200,6 +200,36 @@ static void between_contexts(kiln_context* context) {
   free(back);
 }
 
+static void count(void* calls) { ++*(int*)calls; }
+
+/* The last use of the user's memory ends on a thread of the library: its deleter is called by the
+ * user's next call, which may be one that asks for the memory in use. */
+static void asking_for_memory_calls_deleters(kiln_context* context) {
+  enum { kElements = 1 << 18 };
+  static float memory[kElements];
+  kiln_device *cpu = find_device(context, "CPU:0"), *xla = find_device(context, "XLA_CPU:0");
+  for (int by_device = 0; by_device < 2; ++by_device) {
+    const int64_t size = kElements;
+    int deleted = 0;
+    kiln_buffer *own = NULL, *copy = NULL;
+    OK(kiln_buffer_adopt_host(cpu, KILN_F32, &size, 1, memory, sizeof memory, count, &deleted,
+                              &own));
+    kiln_event* event = NULL;
+    OK(kiln_buffer_copy_to_device_async(own, xla, &event, &copy));
+    kiln_buffer_release(own);
+    while (!kiln_event_is_ready(event)) continue;
+    kiln_event_release(event);
+    kiln_memory_info now = KILN_MEMORY_INFO_INIT;
+    if (by_device) {
+      OK(kiln_device_memory(cpu, &now));
+    } else {
+      OK(kiln_context_memory(context, &now));
+    }
+    CHECK(deleted == 1);
+    kiln_buffer_release(copy);
+  }
+}
+
 int main(void) {
   for (int threads = 1; threads <= 2; ++threads) {
     kiln_context* context = make_context_with(threads, tested_gpu());
@@ -210,6 +240,7 @@ int main(void) {
     }
     around(context);
     if (threads > 1) several_queues(context);
+    asking_for_memory_calls_deleters(context);
     between_contexts(context);
     kiln_context_release(context);
   }
