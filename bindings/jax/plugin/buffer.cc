@@ -1,0 +1,222 @@
+#include "plugin/buffer.h"
+
+#include <array>
+#include <utility>
+
+#include "plugin/dtype.h"
+#include "plugin/error.h"
+#include "plugin/event.h"
+
+namespace kiln_jax {
+namespace {
+
+constexpr size_t kMaxRank = 64;
+
+/** Row-major orders of all ranks: the last `rank` numbers. */
+constexpr std::array<int64_t, kMaxRank> kDescending = [] {
+  std::array<int64_t, kMaxRank> numbers = {};
+  for (size_t i = 0; i < kMaxRank; ++i) numbers[i] = static_cast<int64_t>(kMaxRank - 1 - i);
+  return numbers;
+}();
+
+/** The address of the elements, without a wait. */
+PJRT_Error* Address(PJRT_Buffer* buffer, const void** address) {
+  kiln_buffer* memory = Retain(buffer);
+  if (memory == nullptr) return DeletedError();
+  kiln_event* ready = nullptr;
+  kiln_error* error = kiln_buffer_ready(memory, &ready);
+  bool is_ready = false;
+  if (error == nullptr) {
+    is_ready = kiln_event_is_ready(ready) != 0;
+    kiln_event_release(ready);
+    if (is_ready) error = kiln_buffer_data(memory, address);
+  }
+  kiln_buffer_release(memory);
+  if (error == nullptr && !is_ready) {
+    return MakeError(PJRT_Error_Code_UNIMPLEMENTED,
+                     "the address of a buffer whose value is not ready");
+  }
+  return TakeError(error);
+}
+
+}  // namespace
+
+PJRT_Buffer* MakeBuffer(std::shared_ptr<Client> client, PJRT_Buffer_Type type,
+                        std::vector<int64_t> dims, size_t bytes, kiln_buffer* buffer) {
+  PJRT_Buffer* made = new (std::nothrow) PJRT_Buffer;
+  if (made == nullptr) {
+    kiln_buffer_release(buffer);
+    throw std::bad_alloc();
+  }
+  made->client = std::move(client);
+  made->type = type;
+  made->dims = std::move(dims);
+  made->bytes = bytes;
+  made->buffer = buffer;
+  return made;
+}
+
+kiln_buffer* Retain(PJRT_Buffer* buffer) {
+  std::lock_guard<std::mutex> lock(buffer->mutex);
+  kiln_buffer_retain(buffer->buffer);
+  return buffer->buffer;
+}
+
+PJRT_Error* DeletedError() { return InvalidArgument("the buffer has been deleted or donated"); }
+
+bool IsRowMajor(const PJRT_Buffer_MemoryLayout* layout, const std::vector<int64_t>& dims,
+                int64_t element_bytes) {
+  if (layout == nullptr) return true;
+  const size_t rank = dims.size();
+  if (layout->type == PJRT_Buffer_MemoryLayout_Type_Strides) {
+    const PJRT_Buffer_MemoryLayout_Strides& strides = layout->strides;
+    if (strides.num_byte_strides != rank) return false;
+    int64_t expected = element_bytes;
+    for (size_t i = rank; i-- > 0; expected *= dims[i]) {
+      if (dims[i] != 1 && strides.byte_strides[i] != expected) return false;
+    }
+    return true;
+  }
+  const PJRT_Buffer_MemoryLayout_Tiled& tiled = layout->tiled;
+  if (tiled.num_tiles != 0 || tiled.minor_to_major_size != rank) return false;
+  int64_t previous = INT64_MAX;
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t d = tiled.minor_to_major[i];
+    if (d < 0 || d >= static_cast<int64_t>(rank)) return false;
+    if (dims[d] == 1) continue;
+    if (d > previous) return false;
+    previous = d;
+  }
+  return true;
+}
+
+PJRT_Error* BufferDestroy(PJRT_Buffer_Destroy_Args* args) {
+  if (args->buffer == nullptr) return nullptr;
+  kiln_buffer_release(args->buffer->buffer);
+  kiln_buffer_release(args->buffer->held);
+  delete args->buffer;
+  return nullptr;
+}
+
+PJRT_Error* BufferElementType(PJRT_Buffer_ElementType_Args* args) {
+  args->type = args->buffer->type;
+  return nullptr;
+}
+
+PJRT_Error* BufferDimensions(PJRT_Buffer_Dimensions_Args* args) {
+  args->dims = args->buffer->dims.data();
+  args->num_dims = args->buffer->dims.size();
+  return nullptr;
+}
+
+PJRT_Error* BufferUnpaddedDimensions(PJRT_Buffer_UnpaddedDimensions_Args* args) {
+  args->unpadded_dims = args->buffer->dims.data();
+  args->num_dims = args->buffer->dims.size();
+  return nullptr;
+}
+
+PJRT_Error* BufferDynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndices_Args* args) {
+  args->dynamic_dim_indices = nullptr;
+  args->num_dynamic_dims = 0;
+  return nullptr;
+}
+
+PJRT_Error* BufferGetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args* args) {
+  const size_t rank = args->buffer->dims.size();
+  if (rank > kMaxRank) return UnimplementedError("the layout of an array of rank 65 or more");
+  args->layout = {};
+  args->layout.struct_size = sizeof(PJRT_Buffer_MemoryLayout);
+  args->layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  args->layout.tiled.struct_size = sizeof(PJRT_Buffer_MemoryLayout_Tiled);
+  args->layout.tiled.minor_to_major = kDescending.data() + (kMaxRank - rank);
+  args->layout.tiled.minor_to_major_size = rank;
+  return nullptr;
+}
+
+PJRT_Error* BufferOnDeviceSizeInBytes(PJRT_Buffer_OnDeviceSizeInBytes_Args* args) {
+  args->on_device_size_in_bytes = args->buffer->bytes;
+  return nullptr;
+}
+
+PJRT_Error* BufferDevice(PJRT_Buffer_Device_Args* args) {
+  args->device = &args->buffer->client->device;
+  return nullptr;
+}
+
+PJRT_Error* BufferMemory(PJRT_Buffer_Memory_Args* args) {
+  args->memory = &args->buffer->client->memory;
+  return nullptr;
+}
+
+PJRT_Error* BufferDelete(PJRT_Buffer_Delete_Args* args) {
+  kiln_buffer* memory;
+  {
+    std::lock_guard<std::mutex> lock(args->buffer->mutex);
+    memory = std::exchange(args->buffer->buffer, nullptr);
+  }
+  kiln_buffer_release(memory);  // executions that read it have references of their own
+  return nullptr;
+}
+
+PJRT_Error* BufferIsDeleted(PJRT_Buffer_IsDeleted_Args* args) {
+  std::lock_guard<std::mutex> lock(args->buffer->mutex);
+  args->is_deleted = args->buffer->buffer == nullptr;
+  return nullptr;
+}
+
+PJRT_Error* BufferIsOnCpu(PJRT_Buffer_IsOnCpu_Args* args) {
+  // True would make callers ask for the address before the value is ready, which the library does
+  // not tell without a wait. They copy instead.
+  args->is_on_cpu = false;
+  return nullptr;
+}
+
+PJRT_Error* BufferReadyEvent(PJRT_Buffer_ReadyEvent_Args* args) {
+  kiln_buffer* memory = Retain(args->buffer);
+  if (memory == nullptr) return DeletedError();
+  kiln_event* ready = nullptr;
+  kiln_error* error = kiln_buffer_ready(memory, &ready);
+  kiln_buffer_release(memory);
+  if (error != nullptr) return TakeError(error);
+  args->event = MakeEvent(ready);
+  return nullptr;
+}
+
+PJRT_Error* BufferUnsafePointer(PJRT_Buffer_UnsafePointer_Args* args) {
+  const void* address = nullptr;
+  if (PJRT_Error* error = Address(args->buffer, &address)) return error;
+  args->buffer_pointer = reinterpret_cast<uintptr_t>(address);
+  return nullptr;
+}
+
+PJRT_Error* BufferIncreaseReferences(PJRT_Buffer_IncreaseExternalReferenceCount_Args* args) {
+  PJRT_Buffer* buffer = args->buffer;
+  std::lock_guard<std::mutex> lock(buffer->mutex);
+  if (buffer->buffer == nullptr) return DeletedError();
+  if (buffer->external++ == 0) {
+    buffer->held = buffer->buffer;
+    kiln_buffer_retain(buffer->held);
+  }
+  return nullptr;
+}
+
+PJRT_Error* BufferDecreaseReferences(PJRT_Buffer_DecreaseExternalReferenceCount_Args* args) {
+  PJRT_Buffer* buffer = args->buffer;
+  kiln_buffer* last = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(buffer->mutex);
+    if (buffer->external == 0) return InvalidArgument("the buffer has no external references");
+    if (--buffer->external == 0) last = std::exchange(buffer->held, nullptr);
+  }
+  kiln_buffer_release(last);
+  return nullptr;
+}
+
+PJRT_Error* BufferDataPointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args* args) {
+  const void* address = nullptr;
+  if (PJRT_Error* error = Address(args->buffer, &address)) return error;
+  args->device_memory_ptr = const_cast<void*>(address);
+  return nullptr;
+}
+
+}  // namespace kiln_jax

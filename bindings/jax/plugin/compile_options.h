@@ -1,0 +1,27 @@
+/** @file
+ *  The reader of XLA's CompileOptionsProto, as far as the plugin obeys it. */
+#ifndef KILN_JAX_PLUGIN_COMPILE_OPTIONS_H_
+#define KILN_JAX_PLUGIN_COMPILE_OPTIONS_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "plugin/api/types.h"
+
+namespace kiln_jax {
+
+/** The options of a compilation. */
+struct CompileOptions {
+  int64_t replicas = 1;
+  int64_t partitions = 1;
+  int64_t optimization_level = 0;  // 0: none given; 9, 19, 29 and 39 are O0 to O3
+};
+
+/** Reads a serialised CompileOptionsProto. Unknown fields are skipped, as in all of protobuf.
+ *  @return INVALID_ARGUMENT for damaged bytes, and for overrides of options that XLA lacks or of
+ *          the wrong type */
+PJRT_Error* ReadCompileOptions(std::string_view bytes, CompileOptions* options);
+
+}  // namespace kiln_jax
+
+#endif  // KILN_JAX_PLUGIN_COMPILE_OPTIONS_H_

@@ -1,0 +1,166 @@
+// Executions.
+#include <algorithm>
+#include <utility>
+
+#include "plugin/buffer.h"
+#include "plugin/error.h"
+#include "plugin/event.h"
+#include "plugin/program.h"
+
+namespace kiln_jax {
+namespace {
+
+/** The arguments of an execution. Memory to be donated is taken from its buffer before the
+ *  execution, so that no other thread uses it, and given back if the execution is refused. */
+class Arguments {
+ public:
+  explicit Arguments(size_t count) {
+    memories_.reserve(count);
+    taken_from_.reserve(count);
+  }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  ~Arguments() {
+    for (size_t i = 0; i < memories_.size(); ++i) {
+      if (!accepted_ && taken_from_[i] != nullptr) {
+        std::lock_guard<std::mutex> lock(taken_from_[i]->mutex);
+        std::swap(taken_from_[i]->buffer, memories_[i]);
+      }
+      kiln_buffer_release(memories_[i]);
+    }
+  }
+
+  PJRT_Error* Add(PJRT_Buffer* buffer, bool donate) {
+    const size_t index = memories_.size();
+    kiln_buffer* memory = nullptr;
+    bool taken = false;
+    {
+      std::lock_guard<std::mutex> lock(buffer->mutex);
+      memory = buffer->buffer;
+      if (memory == nullptr) {
+        return InvalidArgument("argument " + std::to_string(index) +
+                               ": the buffer has been deleted or donated");
+      }
+      // An argument whose memory others see is copied, and gone all the same.
+      const bool shared = buffer->borrowed || buffer->external > 0;
+      taken_from_.push_back(donate ? buffer : nullptr);
+      if (donate && !shared) donated_.push_back(index);
+      taken = donate;
+      if (taken) {
+        buffer->buffer = nullptr;
+      } else {
+        kiln_buffer_retain(memory);
+      }
+      memories_.push_back(memory);
+    }
+    return nullptr;
+  }
+
+  void Accept() { accepted_ = true; }
+  const std::vector<kiln_buffer*>& memories() const { return memories_; }
+  const std::vector<size_t>& donated() const { return donated_; }
+
+ private:
+  std::vector<kiln_buffer*> memories_;    // one reference each
+  std::vector<PJRT_Buffer*> taken_from_;  // buffers that have given up their memory, or NULL
+  std::vector<size_t> donated_;
+  bool accepted_ = false;
+};
+
+/** Whether the caller wants to keep an argument. */
+bool IsKept(const PJRT_ExecuteOptions* options, size_t index) {
+  if (options == nullptr || options->num_non_donatable_input_indices == 0) return false;
+  const int64_t* kept = options->non_donatable_input_indices;
+  const int64_t* end = kept + options->num_non_donatable_input_indices;
+  return std::find(kept, end, static_cast<int64_t>(index)) != end;
+}
+
+PJRT_Error* CheckCall(const PJRT_LoadedExecutable_Execute_Args& args) {
+  if (args.executable->deleted) {
+    return MakeError(PJRT_Error_Code_INVALID_ARGUMENT, "the executable has been deleted");
+  }
+  if (args.num_devices != 1) {
+    return InvalidArgument("an execution on " + std::to_string(args.num_devices) +
+                           " devices; there is one");
+  }
+  const size_t expected = args.executable->program->argument_count;
+  if (args.num_args != expected) {
+    return InvalidArgument("the program has " + std::to_string(expected) +
+                           " arguments, and the execution " + std::to_string(args.num_args));
+  }
+  if (args.options != nullptr &&
+      (args.options->num_send_ops != 0 || args.options->num_recv_ops != 0)) {
+    return UnimplementedError("executions with send and recv callbacks");
+  }
+  return nullptr;
+}
+
+/** Makes the buffers of the results, all or none. */
+void MakeOutputs(const Program& program, std::vector<kiln_buffer*>* results, PJRT_Buffer** places) {
+  size_t made = 0;
+  try {
+    for (; made < results->size(); ++made) {
+      const Output& output = program.outputs[made];
+      std::vector<int64_t> dims = output.dims;
+      kiln_buffer* result = std::exchange((*results)[made], nullptr);
+      places[made] = MakeBuffer(program.client, output.type, std::move(dims), output.bytes, result);
+    }
+  } catch (...) {
+    for (size_t i = 0; i < made; ++i) {
+      kiln_buffer_release(places[i]->buffer);
+      delete places[i];
+    }
+    for (kiln_buffer* result : *results) kiln_buffer_release(result);
+    throw;
+  }
+}
+
+}  // namespace
+
+PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args) {
+  if (PJRT_Error* error = CheckCall(*args)) return error;
+  const Program& program = *args->executable->program;
+  Arguments arguments(args->num_args);
+  for (size_t i = 0; i < args->num_args; ++i) {
+    const bool donate = program.donated[i] && !IsKept(args->options, i);
+    if (PJRT_Error* error = arguments.Add(args->argument_lists[0][i], donate)) return error;
+  }
+  std::vector<kiln_buffer*> results(program.outputs.size());
+  kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;
+  options.donated = arguments.donated().data();
+  options.donated_count = arguments.donated().size();
+  kiln_buffer* const* argument_list = arguments.memories().data();
+  kiln_buffer** result_list = results.data();
+  // A caller without a place for the event has the ReadyEvents of the results.
+  kiln_event* done = nullptr;
+  if (kiln_error* error =
+          kiln_executable_execute(program.executable, &options, &argument_list, args->num_args,
+                                  &result_list, results.size(), 1, &done)) {
+    return TakeError(error);
+  }
+  arguments.Accept();
+  PJRT_Event* event = nullptr;
+  try {
+    event = MakeEvent(done);
+  } catch (...) {
+    for (kiln_buffer* result : results) kiln_buffer_release(result);
+    throw;
+  }
+  try {
+    MakeOutputs(program, &results, args->output_lists[0]);
+  } catch (...) {
+    kiln_event_release(event->event);
+    delete event;
+    throw;
+  }
+  if (args->device_complete_events != nullptr) {
+    args->device_complete_events[0] = event;
+  } else {
+    kiln_event_release(event->event);
+    delete event;
+  }
+  return nullptr;
+}
+
+}  // namespace kiln_jax
