@@ -1,0 +1,475 @@
+// The plugin without JAX: what a caller of the PJRT C API does, from dlopen() on.
+//   table_test libkiln_pjrt.so
+#include <dlfcn.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "plugin/api/table.h"
+
+namespace {
+
+const PJRT_Api* api = nullptr;
+int failed = 0;
+
+#define CHECK(condition)                                                  \
+  do {                                                                    \
+    if (!(condition)) {                                                   \
+      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      ++failed;                                                           \
+    }                                                                     \
+  } while (0)
+
+/** Arguments with their size set. */
+template <typename Args>
+Args New() {
+  Args args = {};
+  args.struct_size = sizeof(Args);
+  return args;
+}
+
+/** The code and text of an error, which is destroyed. */
+std::string Text(PJRT_Error* error) {
+  if (error == nullptr) return "";
+  auto code = New<PJRT_Error_GetCode_Args>();
+  code.error = error;
+  CHECK(api->PJRT_Error_GetCode(&code) == nullptr);
+  auto message = New<PJRT_Error_Message_Args>();
+  message.error = error;
+  api->PJRT_Error_Message(&message);
+  std::string text =
+      std::to_string(code.code) + ": " + std::string(message.message, message.message_size);
+  auto destroy = New<PJRT_Error_Destroy_Args>();
+  destroy.error = error;
+  api->PJRT_Error_Destroy(&destroy);
+  return text;
+}
+
+bool Ok(PJRT_Error* error) {
+  const std::string text = Text(error);
+  if (!text.empty()) std::printf("an error: %s\n", text.c_str());
+  return text.empty();
+}
+
+bool Fails(PJRT_Error* error, PJRT_Error_Code code, const char* part) {
+  const std::string text = Text(error);
+  const bool right =
+      text.starts_with(std::to_string(code) + ": ") && text.find(part) != std::string::npos;
+  if (!right) std::printf("expected %d: ...%s..., got \"%s\"\n", code, part, text.c_str());
+  return right;
+}
+
+/** The functions that are not done. */
+const std::set<std::string_view> kMissing = {
+    "PJRT_Executable_OptimizedProgram",
+    "PJRT_Executable_Serialize",
+    "PJRT_Executable_DeserializeAndLoad",
+    "PJRT_CopyToDeviceStream_Destroy",
+    "PJRT_CopyToDeviceStream_AddChunk",
+    "PJRT_CopyToDeviceStream_TotalBytes",
+    "PJRT_CopyToDeviceStream_GranuleSize",
+    "PJRT_CopyToDeviceStream_CurrentBytes",
+    "PJRT_TopologyDescription_Create",
+    "PJRT_TopologyDescription_Serialize",
+    "PJRT_Compile",
+    "PJRT_Client_CreateViewOfDeviceBuffer",
+    "PJRT_ExecuteContext_Create",
+    "PJRT_ExecuteContext_Destroy",
+    "PJRT_Buffer_CopyRawToHost",
+    "PJRT_AsyncHostToDeviceTransferManager_Destroy",
+    "PJRT_AsyncHostToDeviceTransferManager_TransferData",
+    "PJRT_Client_CreateBuffersForAsyncHostToDevice",
+    "PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer",
+    "PJRT_AsyncHostToDeviceTransferManager_Device",
+    "PJRT_AsyncHostToDeviceTransferManager_BufferCount",
+    "PJRT_AsyncHostToDeviceTransferManager_BufferSize",
+    "PJRT_AsyncHostToDeviceTransferManager_SetBufferError",
+    "PJRT_AsyncHostToDeviceTransferManager_AddMetadata",
+    "PJRT_Client_DmaMap",
+    "PJRT_Client_DmaUnmap",
+    "PJRT_Client_CreateUninitializedBuffer",
+    "PJRT_Client_UpdateGlobalProcessInfo",
+    "PJRT_TopologyDescription_Deserialize",
+    "PJRT_Client_CreateAliasBuffer",
+    "PJRT_Client_FulfillAliasBuffer",
+    "PJRT_Client_CreateErrorBuffer",
+    "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral",
+    "PJRT_Buffer_CopyRawToHostFuture",
+    "PJRT_Device_PoisonExecution",
+    "PJRT_Executable_GetCompileOptions",
+    "PJRT_Buffer_DonateWithControlDependency",
+    "PJRT_Event_Create",
+    "PJRT_Event_Set",
+    "PJRT_Client_Load",
+    "PJRT_Buffer_Bitcast",
+    "PJRT_Device_ClearMemoryStats",
+    "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace",
+    "PJRT_TopologyDescription_GetMemorySpaceKindIds",
+};
+
+/** Every function refuses arguments that are too small, and those not done tell their names. */
+void TestTable() {
+  CHECK(api->struct_size == sizeof(PJRT_Api));
+  CHECK(api->pjrt_api_version.major_version == 0);
+  CHECK(api->pjrt_api_version.minor_version == 112);
+  size_t missing = 0;
+  auto check = [&](const char* name, PJRT_Error* (*function)(void*)) {
+    size_t block[64] = {sizeof(block)};
+    if (kMissing.count(name) != 0) {
+      ++missing;
+      CHECK(Fails(function(block), PJRT_Error_Code_UNIMPLEMENTED, name));
+      return;
+    }
+    block[0] = 8;
+    CHECK(Fails(function(block), PJRT_Error_Code_INVALID_ARGUMENT, "struct_size is 8"));
+    CHECK(Fails(function(nullptr), PJRT_Error_Code_INVALID_ARGUMENT, "NULL"));
+  };
+#define KILN_TEST_FUNCTION(name) \
+  CHECK(api->name != nullptr);   \
+  check(#name, reinterpret_cast<PJRT_Error* (*)(void*)>(api->name));
+  KILN_JAX_PJRT_FUNCTIONS(KILN_TEST_FUNCTION)
+#undef KILN_TEST_FUNCTION
+  CHECK(missing == kMissing.size());
+}
+
+void TestAttributes() {
+  auto initialize = New<PJRT_Plugin_Initialize_Args>();
+  CHECK(Ok(api->PJRT_Plugin_Initialize(&initialize)));
+  auto attributes = New<PJRT_Plugin_Attributes_Args>();
+  CHECK(Ok(api->PJRT_Plugin_Attributes(&attributes)));
+  CHECK(attributes.num_attributes >= 1);
+  CHECK(std::string_view(attributes.attributes[0].name) == "stablehlo_current_version");
+  CHECK(attributes.attributes[0].int64_array_value[0] == 1);
+}
+
+PJRT_Client* MakeClient() {
+  auto args = New<PJRT_Client_Create_Args>();
+  args.struct_size = offsetof(PJRT_Client_Create_Args, kv_try_get_callback);  // an older caller
+  PJRT_NamedValue option = {};
+  option.name = "no_such_option";
+  option.name_size = 14;
+  args.create_options = &option;
+  args.num_options = 1;
+  CHECK(Fails(api->PJRT_Client_Create(&args), PJRT_Error_Code_INVALID_ARGUMENT, "no_such_option"));
+  args.num_options = 0;
+  CHECK(Ok(api->PJRT_Client_Create(&args)));
+  return args.client;
+}
+
+/** What jaxlib asks before the first program. */
+PJRT_Device* TestStart(PJRT_Client* client) {
+  auto name = New<PJRT_Client_PlatformName_Args>();
+  name.client = client;
+  CHECK(Ok(api->PJRT_Client_PlatformName(&name)));
+  CHECK(std::string_view(name.platform_name, name.platform_name_size) == "kiln");
+  auto devices = New<PJRT_Client_Devices_Args>();
+  devices.client = client;
+  CHECK(Ok(api->PJRT_Client_Devices(&devices)) && devices.num_devices == 1);
+  PJRT_Device* device = devices.devices[0];
+  auto look = New<PJRT_Client_LookupDevice_Args>();
+  look.client = client;
+  CHECK(Ok(api->PJRT_Client_LookupDevice(&look)) && look.device == device);
+  look.id = 1;
+  CHECK(Fails(api->PJRT_Client_LookupDevice(&look), PJRT_Error_Code_INVALID_ARGUMENT, "id 1"));
+  auto description = New<PJRT_Device_GetDescription_Args>();
+  description.device = device;
+  CHECK(Ok(api->PJRT_Device_GetDescription(&description)));
+  auto kind = New<PJRT_DeviceDescription_Kind_Args>();
+  kind.device_description = description.device_description;
+  CHECK(Ok(api->PJRT_DeviceDescription_Kind(&kind)));
+  CHECK(std::string_view(kind.device_kind) == "Kiln CPU");
+  auto memory = New<PJRT_Device_DefaultMemory_Args>();
+  memory.device = device;
+  CHECK(Ok(api->PJRT_Device_DefaultMemory(&memory)));
+  auto memory_kind = New<PJRT_Memory_Kind_Args>();
+  memory_kind.memory = memory.memory;
+  CHECK(Ok(api->PJRT_Memory_Kind(&memory_kind)));
+  CHECK(std::string_view(memory_kind.kind) == "device");
+  auto topology = New<PJRT_Client_TopologyDescription_Args>();
+  topology.client = client;
+  CHECK(Ok(api->PJRT_Client_TopologyDescription(&topology)) && topology.topology != nullptr);
+  auto stats = New<PJRT_Device_MemoryStats_Args>();
+  stats.device = device;
+  CHECK(Ok(api->PJRT_Device_MemoryStats(&stats)));
+  return device;
+}
+
+PJRT_Error* Compile(PJRT_Client* client, std::string_view code, std::string_view format,
+                    PJRT_LoadedExecutable** executable) {
+  auto program = New<PJRT_Program>();
+  program.code = code.data();
+  program.code_size = code.size();
+  program.format = format.data();
+  program.format_size = format.size();
+  auto args = New<PJRT_Client_Compile_Args>();
+  args.client = client;
+  args.program = &program;
+  PJRT_Error* error = api->PJRT_Client_Compile(&args);
+  *executable = args.executable;
+  return error;
+}
+
+void DestroyEvent(PJRT_Event* event) {
+  auto args = New<PJRT_Event_Destroy_Args>();
+  args.event = event;
+  CHECK(Ok(api->PJRT_Event_Destroy(&args)));
+}
+
+PJRT_Error* Await(PJRT_Event* event) {
+  auto args = New<PJRT_Event_Await_Args>();
+  args.event = event;
+  PJRT_Error* error = api->PJRT_Event_Await(&args);
+  DestroyEvent(event);
+  return error;
+}
+
+void DestroyBuffer(PJRT_Buffer* buffer) {
+  auto args = New<PJRT_Buffer_Destroy_Args>();
+  args.buffer = buffer;
+  CHECK(Ok(api->PJRT_Buffer_Destroy(&args)));
+}
+
+bool IsDeleted(PJRT_Buffer* buffer) {
+  auto args = New<PJRT_Buffer_IsDeleted_Args>();
+  args.buffer = buffer;
+  CHECK(Ok(api->PJRT_Buffer_IsDeleted(&args)));
+  return args.is_deleted;
+}
+
+/** A buffer of f32. `done` receives the event; NULL: it is awaited. */
+PJRT_Buffer* MakeBuffer(
+    PJRT_Client* client, PJRT_Device* device, const float* data, std::vector<int64_t> dims,
+    std::vector<int64_t> strides = {},
+    PJRT_HostBufferSemantics semantics = PJRT_HostBufferSemantics_kImmutableOnlyDuringCall,
+    PJRT_Event** done = nullptr) {
+  auto args = New<PJRT_Client_BufferFromHostBuffer_Args>();
+  args.client = client;
+  args.data = data;
+  args.type = PJRT_Buffer_Type_F32;
+  args.dims = dims.data();
+  args.num_dims = dims.size();
+  args.byte_strides = strides.data();
+  args.num_byte_strides = strides.size();
+  args.host_buffer_semantics = semantics;
+  args.device = device;
+  CHECK(Ok(api->PJRT_Client_BufferFromHostBuffer(&args)));
+  if (done != nullptr) {
+    *done = args.done_with_host_buffer;
+  } else {
+    CHECK(Ok(Await(args.done_with_host_buffer)));
+  }
+  return args.buffer;
+}
+
+std::vector<float> Read(PJRT_Buffer* buffer) {
+  auto args = New<PJRT_Buffer_ToHostBuffer_Args>();
+  args.src = buffer;
+  CHECK(Ok(api->PJRT_Buffer_ToHostBuffer(&args)));
+  std::vector<float> values(args.dst_size / sizeof(float));
+  float place = 0;  // for an array without elements, too, `dst` is an address
+  args.dst = values.empty() ? &place : values.data();
+  if (Ok(api->PJRT_Buffer_ToHostBuffer(&args))) {
+    CHECK(Ok(Await(args.event)));
+  } else {
+    ++failed;
+  }
+  return values;
+}
+
+/** Executes with one result. */
+PJRT_Error* Execute(PJRT_LoadedExecutable* executable, std::vector<PJRT_Buffer*> arguments,
+                    PJRT_Buffer** result, PJRT_Event** event, std::vector<int64_t> kept = {}) {
+  auto options = New<PJRT_ExecuteOptions>();
+  options.launch_id = 7;
+  options.non_donatable_input_indices = kept.data();
+  options.num_non_donatable_input_indices = kept.size();
+  auto args = New<PJRT_LoadedExecutable_Execute_Args>();
+  PJRT_Buffer* const* list = arguments.data();
+  args.executable = executable;
+  args.options = &options;
+  args.argument_lists = &list;
+  args.num_devices = 1;
+  args.num_args = arguments.size();
+  args.output_lists = &result;
+  args.device_complete_events = event;
+  return api->PJRT_LoadedExecutable_Execute(&args);
+}
+
+void DestroyLoaded(PJRT_LoadedExecutable* executable) {
+  auto args = New<PJRT_LoadedExecutable_Destroy_Args>();
+  args.executable = executable;
+  CHECK(Ok(api->PJRT_LoadedExecutable_Destroy(&args)));
+}
+
+constexpr std::string_view kAdd = R"(
+module @add {
+  func.func public @main(%a: tensor<4xf32> {tf.aliasing_output = 0 : i32},
+                         %b: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.add %a, %b : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+})";
+
+void TestCompileErrors(PJRT_Client* client) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  CHECK(Fails(Compile(client, "func.func @main(", "mlir", &executable),
+              PJRT_Error_Code_INVALID_ARGUMENT, "line 1"));
+  CHECK(Fails(Compile(client, "", "hlo", &executable), PJRT_Error_Code_UNIMPLEMENTED, "\"hlo\""));
+  constexpr std::string_view call = R"(
+    func.func @main(%a: tensor<f32>) -> tensor<f32> {
+      %0 = stablehlo.custom_call @nobody(%a) : (tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    })";
+  CHECK(Text(Compile(client, call, "mlir", &executable)).find("nobody") != std::string::npos);
+  constexpr std::string_view token = R"(
+    func.func @main(%t: !stablehlo.token, %a: tensor<f32>) -> tensor<f32> {
+      return %a : tensor<f32>
+    })";
+  CHECK(Fails(Compile(client, token, "mlir", &executable), PJRT_Error_Code_UNIMPLEMENTED, "token"));
+}
+
+void TestExecutable(PJRT_LoadedExecutable* loaded) {
+  auto get = New<PJRT_LoadedExecutable_GetExecutable_Args>();
+  get.loaded_executable = loaded;
+  CHECK(Ok(api->PJRT_LoadedExecutable_GetExecutable(&get)));
+  auto outputs = New<PJRT_Executable_NumOutputs_Args>();
+  outputs.executable = get.executable;
+  CHECK(Ok(api->PJRT_Executable_NumOutputs(&outputs)) && outputs.num_outputs == 1);
+  auto dims = New<PJRT_Executable_OutputDimensions_Args>();
+  dims.executable = get.executable;
+  CHECK(Ok(api->PJRT_Executable_OutputDimensions(&dims)));
+  CHECK(dims.dim_sizes[0] == 1 && dims.dims[0] == 4);
+  auto fingerprint = New<PJRT_Executable_Fingerprint_Args>();
+  fingerprint.executable = get.executable;
+  CHECK(Ok(api->PJRT_Executable_Fingerprint(&fingerprint)));
+  CHECK(fingerprint.executable_fingerprint_size == 32);
+  auto stats = New<PJRT_Executable_GetCompiledMemoryStats_Args>();
+  stats.executable = get.executable;
+  stats.peak_memory_in_bytes = stats.total_size_in_bytes = -1;
+  stats.struct_size = offsetof(PJRT_Executable_GetCompiledMemoryStats_Args, peak_memory_in_bytes);
+  CHECK(Ok(api->PJRT_Executable_GetCompiledMemoryStats(&stats)));
+  CHECK(stats.output_size_in_bytes == 16 && stats.peak_memory_in_bytes == -1);
+  stats.struct_size = sizeof(stats);
+  CHECK(Ok(api->PJRT_Executable_GetCompiledMemoryStats(&stats)));
+  CHECK(stats.peak_memory_in_bytes >= 32 && stats.total_size_in_bytes >= 32);
+  auto destroy = New<PJRT_Executable_Destroy_Args>();
+  destroy.executable = get.executable;
+  CHECK(Ok(api->PJRT_Executable_Destroy(&destroy)));
+}
+
+/** Numbers, donation, and buffers without memory. */
+void TestExecute(PJRT_Client* client, PJRT_Device* device) {
+  PJRT_LoadedExecutable* add = nullptr;
+  CHECK(Ok(Compile(client, kAdd, "mlir", &add)));
+  TestExecutable(add);
+  const float a[] = {1, 2, 3, 4}, b[] = {10, 20, 30, 40};
+  PJRT_Buffer* x = MakeBuffer(client, device, a, {4});
+  PJRT_Buffer* y = MakeBuffer(client, device, b, {4});
+  PJRT_Buffer *kept = nullptr, *sum = nullptr, *none = nullptr;
+  PJRT_Event* event = nullptr;
+  CHECK(Ok(Execute(add, {x, y}, &kept, &event, {0})));
+  CHECK(Ok(Await(event)));
+  CHECK((Read(kept) == std::vector<float>{11, 22, 33, 44}));
+  CHECK(!IsDeleted(x) && !IsDeleted(y));
+  CHECK(Fails(Execute(add, {x}, &none, &event), PJRT_Error_Code_INVALID_ARGUMENT, "2 arguments"));
+  CHECK(Fails(Execute(add, {x, x}, &none, &event), PJRT_Error_Code_INVALID_ARGUMENT, "donated"));
+  CHECK(!IsDeleted(x));  // the execution was refused
+  CHECK(Ok(Execute(add, {x, y}, &sum, &event)));
+  CHECK(Ok(Await(event)));
+  CHECK(IsDeleted(x) && !IsDeleted(y));
+  CHECK((Read(sum) == std::vector<float>{11, 22, 33, 44}));
+  CHECK(Fails(Execute(add, {x, y}, &none, &event), PJRT_Error_Code_INVALID_ARGUMENT, "donated"));
+  auto ready = New<PJRT_Buffer_ReadyEvent_Args>();
+  ready.buffer = x;
+  CHECK(Fails(api->PJRT_Buffer_ReadyEvent(&ready), PJRT_Error_Code_INVALID_ARGUMENT, "deleted"));
+  auto dims = New<PJRT_Buffer_Dimensions_Args>();
+  dims.buffer = x;
+  CHECK(Ok(api->PJRT_Buffer_Dimensions(&dims)) && dims.num_dims == 1 && dims.dims[0] == 4);
+  auto remove = New<PJRT_Buffer_Delete_Args>();
+  remove.buffer = y;
+  CHECK(Ok(api->PJRT_Buffer_Delete(&remove)) && IsDeleted(y));
+  for (PJRT_Buffer* buffer : {x, y, kept, sum}) DestroyBuffer(buffer);
+  DestroyLoaded(add);
+}
+
+/** Callbacks come once, and may destroy the event. */
+void TestEvents(PJRT_Client* client, PJRT_Device* device) {
+  struct State {
+    PJRT_Event* event;
+    std::atomic<int> calls = 0;
+  } state;
+  std::vector<float> data(1 << 16, 2.5f);
+  PJRT_Buffer* buffer = MakeBuffer(client, device, data.data(), {1 << 16}, {},
+                                   PJRT_HostBufferSemantics_kImmutableZeroCopy, &state.event);
+  auto on_ready = New<PJRT_Event_OnReady_Args>();
+  on_ready.event = state.event;
+  on_ready.user_arg = &state;
+  on_ready.callback = [](PJRT_Error* error, void* user_arg) {
+    State* s = static_cast<State*>(user_arg);
+    CHECK(Ok(error));
+    DestroyEvent(s->event);
+    ++s->calls;
+  };
+  CHECK(Ok(api->PJRT_Event_OnReady(&on_ready)));
+  CHECK(state.calls == 0);  // the memory is in use until the buffer is gone
+  CHECK(Read(buffer)[77] == 2.5f);
+  DestroyBuffer(buffer);
+  for (int i = 0; i < 10000 && state.calls == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(state.calls == 1);
+}
+
+void TestStrides(PJRT_Client* client, PJRT_Device* device) {
+  const float m[] = {1, 2, 3, 4, 5, 6};
+  PJRT_Buffer* transposed = MakeBuffer(client, device, m, {3, 2}, {4, 12});
+  CHECK((Read(transposed) == std::vector<float>{1, 4, 2, 5, 3, 6}));
+  PJRT_Buffer* reversed = MakeBuffer(client, device, m + 5, {6}, {-4});
+  CHECK((Read(reversed) == std::vector<float>{6, 5, 4, 3, 2, 1}));
+  PJRT_Buffer* broadcast = MakeBuffer(client, device, m + 1, {3}, {0});
+  CHECK((Read(broadcast) == std::vector<float>{2, 2, 2}));
+  PJRT_Buffer* empty = MakeBuffer(client, device, nullptr, {0, 3});
+  CHECK(Read(empty).empty());
+  for (PJRT_Buffer* buffer : {transposed, reversed, broadcast, empty}) DestroyBuffer(buffer);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  void* library = dlopen(argv[1], RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) {
+    std::printf("%s\n", dlerror());
+    return 1;
+  }
+  auto get = reinterpret_cast<const PJRT_Api* (*)()>(dlsym(library, "GetPjrtApi"));
+  if (get == nullptr) return 1;
+  api = get();
+  TestTable();
+  TestAttributes();
+  PJRT_Client* client = MakeClient();
+  if (client == nullptr) return 1;
+  PJRT_Device* device = TestStart(client);
+  TestCompileErrors(client);
+  TestExecute(client, device);
+  TestEvents(client, device);
+  TestStrides(client, device);
+  // A buffer keeps what it needs beyond the client's end.
+  const float data[] = {1, 2};
+  PJRT_Buffer* last = MakeBuffer(client, device, data, {2});
+  auto destroy = New<PJRT_Client_Destroy_Args>();
+  destroy.client = client;
+  CHECK(Ok(api->PJRT_Client_Destroy(&destroy)));
+  CHECK((Read(last) == std::vector<float>{1, 2}));
+  DestroyBuffer(last);
+  if (failed != 0) std::printf("%d checks failed\n", failed);
+  return failed == 0 ? 0 : 1;
+}
