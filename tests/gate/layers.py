@@ -9,6 +9,8 @@ room is a path ("runtime/lib", "tools/kiln_opt") speaks of the files whose path 
 still belong to the room for everyone else. Names are in backquotes; "all above" is every row above.
 Rooms behind "; not" are left out of what the others would allow.
 
+JAX's plugin (bindings/jax/plugin) is a user of the C ABI: it may include that, and itself.
+
 What kind a target is, is asked where a kind has its row (see "Backends" on that page), and by devices.
 """
 
@@ -137,6 +139,25 @@ def check_file(path, text, rows):
     return errors
 
 
+def check_plugin_file(path, text):
+    """Errors of a file of JAX's plugin; `path` is relative to the repository."""
+    return [f'{path}: the plugin may not include {included}; only kiln/ and plugin/'
+            for bracket, included in INCLUDE.findall(text)
+            if not included.startswith(('kiln/', 'plugin/')) and
+            (bracket == '"' or '/' in included)]
+
+
+def check_plugin(root):
+    errors, files = [], 0
+    for folder, _, names in os.walk(f'{root}/bindings/jax/plugin'):
+        for name in sorted(n for n in names if n.endswith(('.h', '.cc'))):
+            path = os.path.join(folder, name)
+            with open(path) as f:
+                errors += check_plugin_file(os.path.relpath(path, root), f.read())
+            files += 1
+    return errors, files
+
+
 def check_tree(root):
     with open(f'{root}/docs/architecture.md') as f:
         rows = read_table(f.read())
@@ -155,7 +176,8 @@ def check_tree(root):
             with open(os.path.join(folder, name)) as f:
                 errors += check_file(path, f.read(), rows)
             files += 1
-    return errors, files
+    plugin_errors, plugin_files = check_plugin(root)
+    return errors + plugin_errors, files + plugin_files
 
 
 def main():

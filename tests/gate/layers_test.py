@@ -36,6 +36,13 @@ class Layers(unittest.TestCase):
     def errors(self, path, *includes):
         return layers.check_file(path, '\n'.join('#include ' + i for i in includes), self.rows)
 
+    def test_plugin(self):
+        def errors(*includes):
+            return layers.check_plugin_file('p.cc', '\n'.join('#include ' + i for i in includes))
+        self.assertEqual(errors('"plugin/a.h"', '"kiln/buffer.h"', '<vector>'), [])
+        self.assertIn('base/status.h', errors('"base/status.h"')[0])
+        self.assertIn('llvm/IR', errors('<llvm/IR/Module.h>')[0])
+
     def test_table(self):
         self.assertEqual(len(self.rows), 11)
         self.assertEqual(layers.table_errors(self.rows), [])

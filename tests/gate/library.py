@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""usage: library.py exports|needed|soname|size LIBRARY
+"""usage: library.py exports|needed|soname|size|plugin LIBRARY
 
 What the library promises to whoever loads it. `exports` compares with src/capi/exports.map, where
-that file lists every function.
+that file lists every function. `plugin` is about JAX's plugin: one symbol, libkiln.so beside it, and
+little code of its own.
 """
 
 import os
@@ -13,6 +14,7 @@ import tempfile
 
 NEEDED = re.compile(r'lib(c|m)\.so\.6$|ld-linux-[a-z0-9_-]+\.so\.\d+$')
 MAX_BYTES = 40 * 1000 * 1000
+MAX_PLUGIN_BYTES = 1500 * 1000
 
 
 def output(*command):
@@ -52,19 +54,38 @@ def soname(library):
     return [] if names == [expected] else [f'soname is {names}, not {expected}'], expected
 
 
-def size(library):
+def stripped_size(library):
     with tempfile.TemporaryDirectory() as folder:
         stripped = os.path.join(folder, 'stripped')
         subprocess.run(['strip', '-o', stripped, library], check=True)
-        size = os.path.getsize(stripped)
+        return os.path.getsize(stripped)
+
+
+def size(library):
+    size = stripped_size(library)
     text = f'{size / 1e6:.1f} MB stripped'
     return [] if size <= MAX_BYTES else [f'{text}; the limit is {MAX_BYTES / 1e6:.0f} MB'], text
 
 
+def plugin(library):
+    names = output('nm', '-D', '--defined-only', '--format=posix', library).split('\n')
+    names = sorted(n.split()[0] for n in names if n)
+    errors = [] if names == ['GetPjrtApi'] else [f'exports {", ".join(names)}']
+    errors += [f'needs {n} at run time' for n in dynamic(library, 'NEEDED')
+               if not NEEDED.match(n) and not n.startswith('libkiln.so.')]
+    if dynamic(library, 'RUNPATH') + dynamic(library, 'RPATH') != ['$ORIGIN']:
+        errors.append('does not look for libkiln.so beside itself')
+    size = stripped_size(library)
+    if size > MAX_PLUGIN_BYTES:
+        errors.append(f'{size} bytes stripped; the limit is {MAX_PLUGIN_BYTES}')
+    return errors, f'GetPjrtApi, {size / 1e3:.0f} kB stripped'
+
+
 def main():
     check, library = sys.argv[1:]
-    errors, good = {'exports': exports, 'needed': needed, 'soname': soname, 'size': size}[check](
-        library)
+    checks = {'exports': exports, 'needed': needed, 'soname': soname, 'size': size,
+              'plugin': plugin}
+    errors, good = checks[check](library)
     print('\n'.join(errors) if errors else good)
     return 1 if errors else 0
 
