@@ -1,16 +1,19 @@
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include "runtime/lib/attributes.h"
 #include "runtime/lib/checks/checks.h"
 #include "runtime/lib/fft/fft.h"
 #include "runtime/lib/function.h"
+#include "runtime/lib/linear/lapack.h"
 #include "runtime/lib/linear/linear.h"
 #include "runtime/lib/random/random.h"
 
 namespace kiln::runtime::lib {
 
 std::span<const Entry> Library() {
-  static constexpr Entry kEntries[] = {
+  static constexpr Entry kOps[] = {
       {"check.eq", MakeEq, nullptr},
       {"check.expect_almost_eq", MakeExpectAlmostEq, nullptr},
       {"check.expect_close", MakeExpectClose, nullptr},
@@ -20,7 +23,13 @@ std::span<const Entry> Library() {
       {"kiln.rng-get-and-update-state", MakeRngGetAndUpdateState, nullptr},
       {"kiln.triangular-solve", MakeTriangularSolve, TriangularSolveScratchBytes},
   };
-  return kEntries;
+  static const std::vector<Entry>& all = *[] {
+    auto* entries = new std::vector<Entry>(std::begin(kOps), std::end(kOps));
+    const std::span<const Entry> lapack = LapackFunctions();
+    entries->insert(entries->end(), lapack.begin(), lapack.end());
+    return entries;
+  }();
+  return all;
 }
 
 const Entry* FindInLibrary(std::string_view target) {
