@@ -1,4 +1,6 @@
 // Custom calls, among them checks and the interpreter's operations (interp/harness.h).
+#include "stablehlo/import/calls.h"
+
 #include "interp/harness.h"
 #include "stablehlo/import/extensions.h"
 #include "stablehlo/mlir/print.h"
@@ -19,9 +21,11 @@ Result<Shape> WholeShape(const Op& op, std::vector<Shape> known) {
   return known.size() == 1 ? known[0] : Shape::Tuple(std::move(known));
 }
 
+}  // namespace
+
 Result<Values> CallTo(Op& op, std::string_view target, Values operands, std::string config,
-                      bool side_effect, Attributes attributes = {},
-                      std::vector<ir::Computation*> called = {}, std::vector<Shape> results = {}) {
+                      bool side_effect, Attributes attributes, std::vector<ir::Computation*> called,
+                      std::vector<Shape> results) {
   KILN_ASSIGN_OR_RETURN(Shape whole, WholeShape(op, std::move(results)));
   attributes.Set(Attr::kCustomCallTarget, QuotedText{std::string(target)});
   if (side_effect) attributes.Set(Attr::kCustomCallHasSideEffect, true);
@@ -29,6 +33,8 @@ Result<Values> CallTo(Op& op, std::string_view target, Values operands, std::str
   return op.Unpack(op.b.Add(Opcode::kCustomCall, std::move(operands), std::move(attributes), whole,
                             std::move(called)));
 }
+
+namespace {
 
 // Layouts that are not row-major mean other memory than functions are given.
 Status RequireRowMajor(const Op& op, std::string_view name) {

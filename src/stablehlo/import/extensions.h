@@ -11,6 +11,7 @@ namespace kiln::stablehlo {
 // The importer of a target, or null for an ordinary call.
 Lowering FindExtension(std::string_view target);
 Lowering FindLinearAlgebra(std::string_view target);
+Lowering FindLapack(std::string_view target);
 
 // Operands numbered by `indices_of_shape_operands`, one for each result, are its sizes.
 struct ShapeOperands {

@@ -180,6 +180,7 @@ constexpr Function kXlaFunctions[] = {
 }  // namespace
 
 Lowering FindLinearAlgebra(std::string_view target) {
+  const std::string_view full = target;
   std::span<const Function> functions = kXlaFunctions;
   if (target.starts_with(kLapack) && target.size() > kLapack.size() &&
       std::string_view("sdcz").find(target[kLapack.size()]) != std::string_view::npos) {
@@ -187,7 +188,7 @@ Lowering FindLinearAlgebra(std::string_view target) {
     target.remove_prefix(kLapack.size() + 1);
   }
   const auto found = std::ranges::find(functions, target, &Function::name);
-  return found == functions.end() ? nullptr : found->lower;
+  return found == functions.end() ? FindLapack(full) : found->lower;
 }
 
 }  // namespace kiln::stablehlo
