@@ -106,6 +106,34 @@ TEST(StablehloLapack, ValuesOfTridiagonalSystems) {
   EXPECT_EQ(info(small, {{0, 0}, {0, 4}, {2, 0}, {1, 1}}), "1)");
 }
 
+// As JAX writes it, with a matrix's sizes as operands.
+TEST(StablehloLapack, SizesThatAreOperands) {
+  const std::string text =
+      Constant("x", "[[1.0, 2.0], [2.0, 1.0]]", "tensor<2x2xf64>") +
+      Constant("s", "2", "tensor<2xi32>") + Constant("t", "2", "tensor<1xi32>") +
+      Constant("u", "[]", "tensor<0xi32>") +
+      "%0:3 = stablehlo.custom_call @lapack_dsyevd_ffi(%x, %s, %t, %u) {indices_of_shape_operands "
+      "= dense<[1, 2, 3]> : tensor<3xi64>, mhlo.backend_config = {mode = 78 : ui8, uplo = 76 : "
+      "ui8}, operand_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>, "
+      "dense<0> : tensor<1xindex>, dense<0> : tensor<1xindex>], output_operand_aliases = "
+      "[#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, "
+      "operand_tuple_indices = []>], result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<0> : "
+      "tensor<1xindex>, dense<> : tensor<0xindex>], sdy.sharding_rule = "
+      "#sdy.op_sharding_rule<([i, j])->([k, l], [m], []) {i=2, j=2, k=2, l=2, m=2}, custom>} : "
+      "(tensor<2x2xf64>, tensor<2xi32>, tensor<1xi32>, tensor<0xi32>) -> (tensor<?x?xf64>, "
+      "tensor<?xf64>, tensor<i32>)";
+  auto module = ImportText("func.func @main() -> (tensor<?xf64>, tensor<i32>) {\n" + text +
+                           "\nreturn %0#1, %0#2 : tensor<?xf64>, tensor<i32>\n}\n");
+  ASSERT_TRUE(module.ok()) << module.status().ToString();
+  const auto value = interp::Evaluate(**module, {}, {.custom_call = device::CustomCallBy({})});
+  ASSERT_TRUE(value.ok()) << value.status().ToString();
+  const std::span<const double> values = value->elements()[0].values<double>();
+  ASSERT_EQ(values.size(), 2u);
+  EXPECT_NEAR(values[0], -1, 1e-15);
+  EXPECT_NEAR(values[1], 3, 1e-15);
+  EXPECT_EQ(value->elements()[1].values<int32_t>()[0], 0);
+}
+
 // Infinities and NaNs end the work, with info as LAPACK's for NaNs.
 TEST(StablehloLapack, NansAndInfinities) {
   const double nan = std::numeric_limits<double>::quiet_NaN(),
