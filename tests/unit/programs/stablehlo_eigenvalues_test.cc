@@ -142,5 +142,44 @@ TEST(StablehloLapack, SchurForms) {
   }
 }
 
+// Equal eigenvalues, with too few eigenvectors or with enough; no rank; blocks of complex ones.
+TEST(StablehloLapack, SpecialMatrices) {
+  constexpr int64_t n = 24;
+  constexpr ElementType kF64 = ElementType::kF64;
+  const auto jordan = [](int64_t i, int64_t j) { return i == j ? 2.0 : j == i + 1 ? 1.0 : 0.0; };
+  const auto zero = [](int64_t, int64_t) { return 0.0; };
+  const auto ones = [](int64_t, int64_t) { return 1.0; };
+  const auto blocks = [](int64_t i, int64_t j) {
+    if (i / 2 != j / 2) return 0.0;
+    return i == j ? 1.0 : i < j ? 2.0 : -2.0;
+  };
+  const auto cycle = [](int64_t i, int64_t j) { return (i + 1) % n == j ? 1.0 : 0.0; };
+  using Elements = double (*)(int64_t, int64_t);
+  for (const Elements f :
+       {Elements(jordan), Elements(zero), Elements(ones), Elements(blocks), Elements(cycle)}) {
+    const Matrix a = Make(n, n, f);
+    Literal given(Shape(kF64, std::vector<int64_t>{n, n}));
+    for (int64_t i = 0; i < n * n; ++i)
+      given.values<double>()[static_cast<size_t>(i)] = f(i / n, i % n);
+    const double bound = 1e-13 * (Norm(a) + 1);
+    std::vector<Item> eigen, schur, svd;
+    RunCall(Eigen(kF64, {}, n), {given}, eigen);
+    RunCall(Schur(kF64, {}, n, 'V'), {given}, schur);
+    RunCall(Svd("gesdd", kF64, {}, n, n, 'A'), {given}, svd);
+    ASSERT_TRUE(eigen.size() == 1 && schur.size() == 1 && svd.size() == 1);
+    const std::vector<Matrix>& e = eigen[0].out;
+    const Matrix w =
+        Make(n, 1, [&](int64_t i, int64_t) { return Wide(e[0](i, 0).real(), e[1](i, 0).real()); });
+    ExpectClose(a * e[3], e[3] * Diagonal(w), bound);
+    ExpectClose(Adjoint(e[2]) * a, Diagonal(w) * Adjoint(e[2]), bound);
+    const std::vector<Matrix>& s = schur[0].out;
+    ExpectClose(s[1] * s[0] * Adjoint(s[1]), a, bound);
+    const std::vector<Matrix>& v = svd[0].out;
+    ExpectClose(v[2] * Diagonal(v[1]) * v[3], a, bound);
+    ExpectUnitary(v[2], Epsilon(kF64));
+    ExpectUnitary(Adjoint(v[3]), Epsilon(kF64));
+  }
+}
+
 }  // namespace
 }  // namespace kiln::stablehlo::lapack
