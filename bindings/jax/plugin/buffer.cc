@@ -165,9 +165,23 @@ PJRT_Error* BufferIsDeleted(PJRT_Buffer_IsDeleted_Args* args) {
 }
 
 PJRT_Error* BufferIsOnCpu(PJRT_Buffer_IsOnCpu_Args* args) {
-  // True would make callers ask for the address before the value is ready, which the library does
-  // not tell without a wait. They copy instead.
+  // True makes callers ask for the address and read in place. The library does not tell the address
+  // before the value is ready without a wait, so until then, and after a failure, they copy.
   args->is_on_cpu = false;
+  kiln_buffer* memory = Retain(args->buffer);
+  if (memory == nullptr) return nullptr;
+  kiln_event* ready = nullptr;
+  if (kiln_error* error = kiln_buffer_ready(memory, &ready)) {
+    kiln_error_release(error);
+  } else {
+    if (kiln_event_is_ready(ready) != 0) {
+      kiln_error* failure = kiln_event_wait(ready, 0);
+      args->is_on_cpu = failure == nullptr;
+      kiln_error_release(failure);
+    }
+    kiln_event_release(ready);
+  }
+  kiln_buffer_release(memory);
   return nullptr;
 }
 

@@ -146,6 +146,21 @@ class BufferTest(Same):
             jax.jit(lambda a, b: a + b, donate_argnums=0)(a, a)
             jax.block_until_ready(a + 1)
 
+    def test_values_read_in_place_stay(self):
+        x = jax.block_until_ready(jnp.arange(1 << 15) + 0)
+        view = np.asarray(x)
+        self.assertEqual(view.ctypes.data, x.unsafe_buffer_pointer())
+        y = jax.jit(lambda a: a * 2, donate_argnums=0)(x)
+        self.assertTrue(x.is_deleted())
+        np.testing.assert_array_equal(y, np.arange(1 << 15) * 2)
+        np.testing.assert_array_equal(view, np.arange(1 << 15))
+        z = jax.block_until_ready(jnp.arange(1 << 15) + 1)
+        view = np.asarray(z)
+        z.delete()
+        others = [jnp.zeros(1 << 15) for _ in range(8)]
+        jax.block_until_ready(others)
+        np.testing.assert_array_equal(view, np.arange(1 << 15) + 1)
+
     def test_delete(self):
         a = jnp.ones(1000)
         b = a + 1

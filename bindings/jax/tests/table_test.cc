@@ -441,6 +441,33 @@ void TestStrides(PJRT_Client* client, PJRT_Device* device) {
   for (PJRT_Buffer* buffer : {transposed, reversed, broadcast, empty}) DestroyBuffer(buffer);
 }
 
+/** Memory that the caller reads in place outlives the deletion of its buffer. */
+void TestInPlace(PJRT_Client* client, PJRT_Device* device) {
+  const float data[] = {5, 6, 7};
+  PJRT_Buffer* buffer = MakeBuffer(client, device, data, {3});
+  auto on_cpu = New<PJRT_Buffer_IsOnCpu_Args>();
+  on_cpu.buffer = buffer;
+  CHECK(Ok(api->PJRT_Buffer_IsOnCpu(&on_cpu)) && on_cpu.is_on_cpu);
+  auto increase = New<PJRT_Buffer_IncreaseExternalReferenceCount_Args>();
+  increase.buffer = buffer;
+  CHECK(Ok(api->PJRT_Buffer_IncreaseExternalReferenceCount(&increase)));
+  auto pointer = New<PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args>();
+  pointer.buffer = buffer;
+  CHECK(Ok(api->PJRT_Buffer_OpaqueDeviceMemoryDataPointer(&pointer)));
+  auto remove = New<PJRT_Buffer_Delete_Args>();
+  remove.buffer = buffer;
+  CHECK(Ok(api->PJRT_Buffer_Delete(&remove)) && IsDeleted(buffer));
+  CHECK(std::memcmp(pointer.device_memory_ptr, data, sizeof(data)) == 0);
+  CHECK(Fails(api->PJRT_Buffer_OpaqueDeviceMemoryDataPointer(&pointer),
+              PJRT_Error_Code_INVALID_ARGUMENT, "deleted"));
+  auto decrease = New<PJRT_Buffer_DecreaseExternalReferenceCount_Args>();
+  decrease.buffer = buffer;
+  CHECK(Ok(api->PJRT_Buffer_DecreaseExternalReferenceCount(&decrease)));
+  CHECK(Fails(api->PJRT_Buffer_DecreaseExternalReferenceCount(&decrease),
+              PJRT_Error_Code_INVALID_ARGUMENT, "no external references"));
+  DestroyBuffer(buffer);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -462,6 +489,7 @@ int main(int argc, char** argv) {
   TestExecute(client, device);
   TestEvents(client, device);
   TestStrides(client, device);
+  TestInPlace(client, device);
   // A buffer keeps what it needs beyond the client's end.
   const float data[] = {1, 2};
   PJRT_Buffer* last = MakeBuffer(client, device, data, {2});
