@@ -86,6 +86,14 @@ class ProgramTest(Same):
         self.same(lambda m: jnp.abs(jnp.linalg.qr(m)[1]), a, tolerance=1e-4)
         self.same(jnp.linalg.slogdet, spd)
 
+    def test_eigenvalues_and_singular_values(self):
+        a = np.random.default_rng(2).normal(size=(2, 5, 5)).astype(np.float32)
+        self.same(lambda m: jnp.linalg.eigvalsh(m + m.mT), a, tolerance=1e-4)
+        self.same(lambda m: jnp.linalg.svd(m, compute_uv=False), a, tolerance=1e-4)
+        self.same(jax.grad(lambda m: jnp.linalg.norm(m, 'nuc', axis=(-2, -1)).sum()), a,
+                  tolerance=1e-3)
+        self.same(jax.lax.linalg.tridiagonal_solve, a[0, 0], a[0, 1] + 5, a[0, 2], a[1])
+
     def test_training_of_a_perceptron(self):
         generator = np.random.default_rng(1)
         weights = [generator.normal(size=s).astype(np.float32) * 0.3
