@@ -47,18 +47,15 @@ kiln::Result<kiln::session::SessionOptions> ReadFunctionOptions(const kiln_funct
                              {"asynchronous_compilation", read.asynchronous_compilation}}) {
     KILN_RETURN_IF_ERROR(CheckSwitch(Cat("kiln_function_options.", name), value));
   }
-  if (read.must_compile != 0 && (read.lazy != 0 || read.asynchronous_compilation != 0)) {
-    return InvalidArgument("kiln_function_options.must_compile is 1, and so is ",
-                           read.lazy != 0 ? "lazy" : "asynchronous_compilation");
-  }
+  const kiln::capi::CompileMode mode{.is_lazy = read.lazy != 0,
+                                     .is_asynchronous = read.asynchronous_compilation != 0,
+                                     .is_strict = read.must_compile != 0};
+  KILN_RETURN_IF_ERROR(kiln::capi::CheckMode("kiln_function_options.must_compile", mode));
   if (read.reserved != 0) return InvalidArgument("kiln_function_options.reserved is not 0");
   if (read.max_programs < 0) {
     return InvalidArgument("kiln_function_options.max_programs is ", read.max_programs);
   }
-  kiln::session::SessionOptions options = kiln::capi::OptionsOf(
-      client.flags().session, {.is_lazy = read.lazy != 0,
-                               .is_asynchronous = read.asynchronous_compilation != 0,
-                               .is_strict = read.must_compile != 0});
+  kiln::session::SessionOptions options = kiln::capi::OptionsOf(client.flags().session, mode);
   options.device = device;
   options.must_compile = read.must_compile != 0;
   options.clustering.level = kiln::session::JitLevel::kOn;

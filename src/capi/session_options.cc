@@ -56,15 +56,13 @@ Result<std::vector<std::string>> ReadList(std::string_view name, const char* tex
   return names;
 }
 
-Status CheckStrict(const kiln_session_options& options) {
-  if (options.strict == 0 || (options.lazy == 0 && options.asynchronous_compilation == 0)) {
-    return OkStatus();
-  }
-  return InvalidArgument("kiln_session_options.strict is 1, and so is ",
-                         options.lazy != 0 ? "lazy" : "asynchronous_compilation");
-}
-
 }  // namespace
+
+Status CheckMode(std::string_view strict, const CompileMode& mode) {
+  if (!mode.is_strict || (!mode.is_lazy && !mode.is_asynchronous)) return OkStatus();
+  return InvalidArgument(strict, " is 1, and so is ",
+                         mode.is_lazy ? "lazy" : "asynchronous_compilation");
+}
 
 session::SessionOptions OptionsOf(const flags::SessionFlags& flags, const CompileMode& mode) {
   session::SessionOptions options;
@@ -96,11 +94,11 @@ Result<session::SessionOptions> ReadSessionOptions(const kiln_session_options& o
                              {"strict", options.strict}}) {
     KILN_RETURN_IF_ERROR(CheckSwitch(Cat("kiln_session_options.", name), value));
   }
-  KILN_RETURN_IF_ERROR(CheckStrict(options));
-  session::SessionOptions read =
-      OptionsOf(flags, {.is_lazy = options.lazy != 0,
-                        .is_asynchronous = options.asynchronous_compilation != 0,
-                        .is_strict = options.strict != 0});
+  const CompileMode mode{.is_lazy = options.lazy != 0,
+                         .is_asynchronous = options.asynchronous_compilation != 0,
+                         .is_strict = options.strict != 0};
+  KILN_RETURN_IF_ERROR(CheckMode("kiln_session_options.strict", mode));
+  session::SessionOptions read = OptionsOf(flags, mode);
   read.device = device;
   read.soft_placement = options.soft_placement != 0;
   ClusterOptions& to = read.clustering;

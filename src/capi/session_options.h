@@ -1,6 +1,8 @@
 // The options of sessions, with the environment's flags where they are at their defaults.
 #pragma once
 
+#include <string_view>
+
 #include "base/status.h"
 #include "client/client.h"
 #include "flags/flags.h"
@@ -15,6 +17,9 @@ struct CompileMode {
   bool is_asynchronous = false;
   bool is_strict = false;
 };
+
+// INVALID_ARGUMENT for a strict mode that is lazy or asynchronous, too; `strict` is the option.
+Status CheckMode(std::string_view strict, const CompileMode& mode);
 
 // The options of sessions and functions that have no members in their structs, and the mode, which
 // flags choose where the program does not: strict, or else asynchronous.

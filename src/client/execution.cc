@@ -113,8 +113,7 @@ class Execution::Running {
   explicit Running(const Execution& run)
       : run_(run),
         staging_(run.executable_->device().client().allocator()),
-        trace_(run.options_.trace ? run.options_.trace
-                                  : run.executable_->device().client().trace()) {}
+        trace_(run.options_.TraceOf(run.executable_->device().client())) {}
 
   // Memory in use is not freed.
   ~Running() {

@@ -27,6 +27,11 @@ struct ExecuteOptions {
   bool* begun = nullptr;
   std::vector<bool> donated;         // by argument; empty where none is
   std::shared_ptr<TraceSink> trace;  // the run's own; null: the client's, if one is recording
+
+  // The trace that records the run, or null.
+  std::shared_ptr<TraceSink> TraceOf(const Client& client) const {
+    return trace ? trace : client.trace();
+  }
 };
 
 class Execution {

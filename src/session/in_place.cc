@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "compiler/backend.h"
+#include "compiler/cpu/duration.h"
 #include "ir/analysis/alias.h"
 #include "ir/analysis/cost.h"
 #include "ir/host_call.h"
@@ -15,8 +16,10 @@ using ir::Instruction;
 
 // A cancelled run may go on for 50 ms.
 constexpr double kBriefNanoseconds = 20e6;
-// As in compiler/cpu/duration.cc. Transcendental operations are some ten others.
-constexpr double kLaunch = 10, kByte = 0.1, kOperation = 0.1, kTranscendental = 1, kElement = 10;
+using compiler::duration::kByte, compiler::duration::kElement, compiler::duration::kLaunch,
+    compiler::duration::kOperation;
+// Some ten other operations.
+constexpr double kTranscendental = 10 * kOperation;
 // The emulated GPU is that much slower than the host.
 constexpr double kEmulated = 100;
 

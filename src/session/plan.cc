@@ -131,8 +131,7 @@ class PlanRun {
     std::vector<Literal> arguments;
     std::vector<Shape> shapes;
     Device& device = program.device();
-    const std::shared_ptr<TraceSink> trace =
-        options_.trace ? options_.trace : device.client().trace();
+    const std::shared_ptr<TraceSink> trace = options_.TraceOf(device.client());
     for (ValueId value : unit.inputs) {
       KILN_ASSIGN_OR_RETURN(Literal argument, ReadOnHost(*places_[value].home(), trace.get()));
       shapes.push_back(argument.shape());

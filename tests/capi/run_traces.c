@@ -1,15 +1,7 @@
 /* Targets of runs, traces of single runs, and their sums by op and device. */
-#include "testing.h"
+#include "sessions.h"
 
 static kiln_buffer* const kNone = NULL;
-
-static kiln_session* make_session(kiln_graph* graph, kiln_jit jit) {
-  kiln_session_options options = KILN_SESSION_OPTIONS_INIT;
-  options.jit = jit;
-  kiln_session* session = NULL;
-  OK(kiln_session_create(graph, &options, &session));
-  return session;
-}
 
 static kiln_trace* make_trace(kiln_context* context) {
   kiln_trace* trace = NULL;
@@ -60,7 +52,7 @@ static void transfers_are_counted(kiln_context* context) {
   OK(kiln_graph_pop_device(g));
   kiln_value negated = named(g, "negated", kiln_op_negate(g, square));
   OK(kiln_graph_status(g));
-  kiln_session* session = make_session(g, KILN_JIT_DEFAULT);
+  kiln_session* session = session_with(g, KILN_JIT_DEFAULT);
   float* numbers = calloc(N, sizeof *numbers);
   for (int i = 0; i < N; ++i) numbers[i] = (float)i;
   kiln_buffer *fed = f32_buffer(find_device(context, "CPU:0"), numbers, N), *result = NULL;
@@ -125,7 +117,7 @@ static void timelines_have_devices(kiln_context* context) {
   OK(kiln_graph_push_device(g, "XLA_CPU:0", 9));
   kiln_value z = named(g, "exponential", kiln_op_exponential(g, y));
   OK(kiln_graph_pop_device(g));
-  kiln_session* session = make_session(g, KILN_JIT_DEFAULT);
+  kiln_session* session = session_with(g, KILN_JIT_DEFAULT);
   kiln_trace* trace = NULL;
   OK(kiln_trace_start(context, &trace));
   kiln_buffer *fed = f32_buffer(find_device(context, "CPU:0"), (float[64]){0}, 64), *result = NULL;
@@ -171,7 +163,7 @@ static void targets_run(kiln_context* context, kiln_jit jit) {
   kiln_value product = kiln_op_multiply(g, x, x);
   OK(kiln_graph_status(g));
   OK(kiln_graph_set_op_name(g, product, "outer/product", 13));
-  kiln_session* session = make_session(g, jit);
+  kiln_session* session = session_with(g, jit);
   kiln_buffer* fed = f32_buffer(find_device(context, "CPU:0"), (const float[]){1, 2, 3}, 3);
   OK(kiln_session_prepare(session, &x, 1, NULL, 0, &assigned, 1, NULL));
   kiln_value found = 0;
@@ -218,7 +210,7 @@ static void ops_of_a_gpu_on_the_host(void) {
   kiln_value sum = kiln_op_add(g, rows, rows);
   OK(kiln_graph_pop_device(g));
   OK(kiln_graph_status(g));
-  kiln_session* session = make_session(g, KILN_JIT_DEFAULT);
+  kiln_session* session = session_with(g, KILN_JIT_DEFAULT);
   kiln_device* gpu = find_device(context, "GPU:0");
   kiln_buffer *fed = f32_buffer(gpu, (const float[]){0, 1, 0, 2, 3, 0}, 6), *result = NULL;
   kiln_trace* trace = make_trace(context);

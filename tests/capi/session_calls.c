@@ -1,36 +1,9 @@
 /* Sessions of graphs with calls: the ops of called graphs run as if they were the graph's own, and
  * calls that must be compiled are compiled with all that they call. */
-#include "testing.h"
-
-static char log_lines[4096];
-
-static void keep_line(void* user_data, kiln_log_level level, const char* message, size_t length) {
-  (void)user_data;
-  (void)level;
-  size_t used = strlen(log_lines);
-  if (used + length + 2 > sizeof log_lines) return;
-  memcpy(log_lines + used, message, length);
-  memcpy(log_lines + used + length, "\n", 2);
-}
+#include "sessions.h"
 
 static kiln_context* context;
 static kiln_device* cpu;
-
-static kiln_session* make_session(kiln_graph* graph) {
-  kiln_session* session = NULL;
-  OK(kiln_session_create(graph, NULL, &session));
-  return session;
-}
-
-/* The explanation of a run has the text. */
-static void explains(kiln_session* session, kiln_value feed, kiln_value fetch, const char* text) {
-  kiln_text* explanation = NULL;
-  if (!OK(kiln_session_explain(session, &feed, 1, &fetch, 1, NULL, 0, &explanation))) return;
-  const char* data = kiln_text_data(explanation, NULL);
-  CHECK(strstr(data, text) != NULL);
-  if (!strstr(data, text)) printf("no '%s' in:\n%s", text, data);
-  kiln_text_release(explanation);
-}
 
 static void expect_run(kiln_session* session, kiln_value x, const float* fed, kiln_value y,
                        const float* expected, const char* device) {
@@ -70,7 +43,7 @@ static void marks_in_bodies(void) {
   OK(kiln_graph_pop_device(g));
   kiln_value last = kiln_op_get_tuple_element(g, other, 1);
   OK(kiln_graph_status(g));
-  kiln_session* session = make_session(g);
+  kiln_session* session = session_with(g, KILN_JIT_DEFAULT);
   expect_run(session, x, (const float[]){1, 2}, negated, (const float[]){-2, -4}, "CPU:1");
   expect_run(session, x, (const float[]){1, 2}, square, (const float[]){4, 16}, "CPU:0");
   expect_run(session, x, (const float[]){1, 2}, last, (const float[]){64, 1024}, "XLA_CPU:0");
@@ -102,7 +75,7 @@ static void control_dependencies(void) {
   kiln_value after = kiln_op_sign(g, x);
   OK(kiln_graph_add_control_dependency(g, a, b));
   OK(kiln_graph_add_control_dependency(g, b, after));
-  kiln_session* session = make_session(g);
+  kiln_session* session = session_with(g, KILN_JIT_DEFAULT);
   log_lines[0] = 0;
   expect_run(session, x, (const float[]){1, -2}, after, (const float[]){1, -1}, "CPU:0");
   const char *one = strstr(log_lines, "first"), *two = strstr(log_lines, "second");
@@ -146,7 +119,7 @@ static void must_compile(void) {
     for (int inner = 0; inner < 2; ++inner) {
       kiln_graph* middle = calling(checked, inner, &x, &call);
       kiln_graph* g = calling(middle, outer, &x, &call);
-      kiln_session* session = make_session(g);
+      kiln_session* session = session_with(g, KILN_JIT_DEFAULT);
       kiln_buffer *bad = f32_buffer(cpu, (const float[]){-1, 2}, 2), *none = NULL;
       if (outer || inner) {
         FAILS(KILN_INVALID_ARGUMENT, "'kiln.assert' in the computation",
@@ -174,7 +147,7 @@ static void must_compile(void) {
                             kiln_op_get_tuple_element(middle, call, 1));
   OK(kiln_graph_set_results(middle, &result, 1));
   kiln_graph* g = calling(middle, 1, &x, &call);
-  kiln_session* session = make_session(g);
+  kiln_session* session = session_with(g, KILN_JIT_DEFAULT);
   explains(session, x, call, "(call) in cluster_0 on CPU:0, which must be compiled\n");
   expect_run(session, x, (const float[]){1, 2}, call, (const float[]){-6, -20}, "CPU:0");
   kiln_program_info info = KILN_PROGRAM_INFO_INIT;
@@ -194,7 +167,7 @@ static void variables(void) {
   kiln_graph* g = make_graph(context, "caller");
   x = f32_parameter(g, "x", 2);
   kiln_value once = kiln_op_call(g, &x, 1, counting), twice = kiln_op_call(g, &once, 1, counting);
-  kiln_session* session = make_session(g);
+  kiln_session* session = session_with(g, KILN_JIT_DEFAULT);
   CHECK(kiln_session_variable_count(session) == 1);
   kiln_buffer* start = f32_buffer(cpu, (const float[]){10, 20}, 2);
   OK(kiln_session_set_variable(session, "sum", 3, start));

@@ -2,19 +2,9 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "testing.h"
+#include "sessions.h"
 
 static char folder[] = "/tmp/kiln-session-flags-XXXXXX";
-static char log_lines[1 << 16];
-
-static void keep_line(void* user_data, kiln_log_level level, const char* message, size_t length) {
-  (void)user_data;
-  (void)level;
-  size_t used = strlen(log_lines);
-  if (used + length + 2 > sizeof log_lines) return;
-  memcpy(log_lines + used, message, length);
-  memcpy(log_lines + used + length, "\n", 2);
-}
 
 /* Up to two variables are set. */
 static kiln_context* context_with(const char* kiln_flags, const char* variable, const char* value) {
@@ -166,7 +156,8 @@ static void flag_of_lazy_compilation(void) {
 }
 
 /* Whether the explanation of a run has the text. */
-static int explains(kiln_session* session, kiln_value feed, kiln_value fetch, const char* text) {
+static int is_explained(kiln_session* session, kiln_value feed, kiln_value fetch,
+                        const char* text) {
   kiln_text* explanation = NULL;
   OK(kiln_session_explain(session, &feed, 1, &fetch, 1, NULL, 0, &explanation));
   const int has = strstr(kiln_text_data(explanation, NULL), text) != NULL;
@@ -195,8 +186,8 @@ static int64_t kernels_on_xla(kiln_context* context, int clusters) {
   char last[32], none[32];
   snprintf(last, sizeof last, "in cluster_%d on XLA_CPU:0", clusters - 1);
   snprintf(none, sizeof none, "in cluster_%d on", clusters);
-  CHECK(explains(session, x, y[3], last) && !explains(session, x, y[3], none));
-  CHECK(!explains(session, x, y[3], "'multiply.1' (multiply) outside"));
+  CHECK(is_explained(session, x, y[3], last) && !is_explained(session, x, y[3], none));
+  CHECK(!is_explained(session, x, y[3], "'multiply.1' (multiply) outside"));
   kiln_buffer* fed = f32_buffer(find_device(context, "CPU:0"), (const float[]){1, 3}, 2);
   kiln_buffer* result = NULL;
   OK(kiln_session_run(session, NULL, &x, &fed, 1, &y[3], &result, 1, NULL, 0));

@@ -1,34 +1,5 @@
 /* Sessions that place ops on devices and compile clusters of them. */
-#include "testing.h"
-
-static char log_lines[4096];
-
-static void keep_line(void* user_data, kiln_log_level level, const char* message, size_t length) {
-  (void)user_data;
-  (void)level;
-  size_t used = strlen(log_lines);
-  if (used + length + 2 > sizeof log_lines) return;
-  memcpy(log_lines + used, message, length);
-  memcpy(log_lines + used + length, "\n", 2);
-}
-
-static kiln_session* make_session(kiln_graph* graph, kiln_jit jit) {
-  kiln_session_options options = KILN_SESSION_OPTIONS_INIT;
-  options.jit = jit;
-  kiln_session* session = NULL;
-  OK(kiln_session_create(graph, &options, &session));
-  return session;
-}
-
-/* The explanation of a run has the text. */
-static void explains(kiln_session* session, kiln_value feed, kiln_value fetch, const char* text) {
-  kiln_text* explanation = NULL;
-  OK(kiln_session_explain(session, &feed, 1, &fetch, 1, NULL, 0, &explanation));
-  const char* data = kiln_text_data(explanation, NULL);
-  CHECK(strstr(data, text) != NULL);
-  if (!strstr(data, text)) printf("no '%s' in:\n%s", text, data);
-  kiln_text_release(explanation);
-}
+#include "sessions.h"
 
 static kiln_buffer* run_one(kiln_session* session, kiln_value x, kiln_buffer* fed, kiln_value y) {
   kiln_buffer* result = NULL;
@@ -57,7 +28,7 @@ static void values_cross_devices(kiln_context* context) {
   kiln_graph* g = make_graph(context, "two");
   struct two_devices v = build(g, "/job:localhost/replica:0/task:0/device:XLA_CPU:0");
   kiln_value back = kiln_op_subtract(g, v.negated, v.sum);
-  kiln_session* session = make_session(g, KILN_JIT_DEFAULT);
+  kiln_session* session = session_with(g, KILN_JIT_DEFAULT);
   kiln_buffer* fed = f32_buffer(find_device(context, "CPU:0"), (const float[]){1, 2, 3}, 3);
   kiln_value fetches[3] = {v.negated, back, v.square};
   kiln_buffer* results[3] = {NULL};
@@ -101,7 +72,7 @@ static int64_t kernels_of(kiln_context* context, kiln_jit jit, int scope, const 
   for (int i = 0; i < 4; ++i) y = kiln_op_tanh(g, kiln_op_add(g, y, x));
   if (scope) OK(kiln_graph_pop_jit_scope(g));
   OK(kiln_graph_status(g));
-  kiln_session* session = make_session(g, jit);
+  kiln_session* session = session_with(g, jit);
   kiln_program_info info = KILN_PROGRAM_INFO_INIT;
   OK(kiln_session_prepare(session, &x, 1, &y, 1, NULL, 0, &info));
   explains(session, x, y, text);
@@ -121,7 +92,7 @@ static void clusters_are_compiled(kiln_context* context) {
 static void devices_that_are_not_there(kiln_context* context) {
   kiln_graph* g = make_graph(context, "missing");
   struct two_devices v = build(g, "XLA_CPU:7");
-  kiln_session* session = make_session(g, KILN_JIT_DEFAULT);
+  kiln_session* session = session_with(g, KILN_JIT_DEFAULT);
   FAILS(KILN_INVALID_ARGUMENT, "is placed on XLA_CPU:7, and there is no such device",
         kiln_session_prepare(session, &v.x, 1, &v.negated, 1, NULL, 0, NULL));
   /* What is not needed is not placed. */

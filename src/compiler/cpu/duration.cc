@@ -7,12 +7,9 @@ namespace kiln::compiler {
 namespace {
 
 using codegen::LoweredProgram;
+using duration::kByte, duration::kElement, duration::kLaunch, duration::kOperation;
 
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
-
-// A core moves some ten bytes in a nanosecond, computes with vectors, and sorts, scatters and scans
-// one element after the other.
-constexpr double kLaunch = 10, kByte = 0.1, kOperation = 0.1, kElement = 10;
 
 double Of(const LoweredProgram& lowered, const program::Steps& steps);
 
