@@ -2,7 +2,7 @@
 
 # The version must name major and minor: LLVM's package file accepts nothing less.
 find_package(LLVM 19.1 CONFIG REQUIRED)
-llvm_map_components_to_libnames(KILN_LLVM_LIBS orcjit x86codegen x86asmparser nvptxcodegen passes)
+llvm_map_components_to_libnames(KILN_LLVM_LIBS orcjit x86codegen nvptxcodegen passes)
 
 # LLVM's package file asks for the shared zlib, zstd and z3. The first two are linked statically,
 # the third is never called by the components above.

@@ -109,7 +109,8 @@ Value* NestEmitter::GatherPointers(const Address& address, ElementType type) {
 
 // Without mask registers LLVM 19 makes a plain load of a masked one where a half of the mask is
 // constant, and takes lanes for set that are not: it loses track of masks of which only the sign
-// bits matter. An empty piece of assembly keeps it from looking into the mask.
+// bits matter. An empty piece of assembly, which takes no parser, keeps it from looking into the
+// mask.
 Value* NestEmitter::MemoryMask(Value* mask) {
   if (!mask || llvm::isa<llvm::Constant>(mask) || cpu_.has_masks || !cpu_.Has("avx")) return mask;
   auto bits = static_cast<unsigned>(std::clamp<int64_t>(8 * cpu_.vector_bytes / width_, 8, 64));
