@@ -7,6 +7,7 @@
 
 #include "ir/analysis/effects.h"
 #include "ir/builder.h"
+#include "ir/computation_copies.h"
 #include "ir/instruction_map.h"
 
 namespace kiln::ir {
@@ -391,37 +392,7 @@ void Module::DropControlDependencies() {
 Computation* Module::CloneComputation(
     const Computation& computation, std::string name,
     std::unordered_map<const Instruction*, Instruction*>* mapping) {
-  std::unordered_map<const Computation*, Computation*> copies;
-  std::function<Computation*(const Computation&, std::string)> copy =
-      [&](const Computation& from, std::string wanted) -> Computation* {
-    if (auto it = copies.find(&from); it != copies.end()) return it->second;
-    // Callees first, so that they stand before their caller.
-    if (from.MayCall()) {
-      for (Instruction* instruction : from.instructions()) {
-        for (const Computation* callee : instruction->called()) copy(*callee, callee->name());
-      }
-    }
-    Computation* to = AddComputation(wanted);
-    copies.emplace(&from, to);
-    InstructionMap<Instruction*> map(from);
-    for (Instruction* instruction : from.instructions()) {
-      std::vector<Instruction*> operands;
-      operands.reserve(instruction->operands().size());
-      for (const Instruction* operand : instruction->operands()) {
-        operands.push_back(map.at(operand));
-      }
-      InstructionSpec spec = CopySpec(*instruction, std::move(operands));
-      for (Computation*& callee : spec.called) callee = copies.at(callee);
-      Instruction* made = map[instruction] = to->Create(std::move(spec));
-      for (const Instruction* before : instruction->control_predecessors()) {
-        to->AddEdge(map.at(before), made);
-      }
-      if (mapping) mapping->emplace(instruction, made);
-    }
-    if (from.root()) to->set_root(map.at(from.root()));
-    return to;
-  };
-  return copy(computation, std::move(name));
+  return ComputationCopies(*this, mapping).Add(computation, std::move(name));
 }
 
 std::unique_ptr<Module> Module::Clone(

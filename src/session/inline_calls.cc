@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "ir/computation_copies.h"
 #include "ir/frontend_attributes.h"
 #include "passes/growth.h"
 #include "session/call_expansion.h"
-#include "session/computation_copies.h"
 #include "session/values.h"
 
 namespace kiln::session {
@@ -113,7 +113,7 @@ class Inliner {
     DescribeBodies();
     // Callees stand before their caller.
     ForEachNeeded([this](const CallExpansion::Node& node, size_t) {
-      if (node.kind == CallExpansion::Kind::kCopy) callees_.Add(*node.source);
+      if (node.kind == CallExpansion::Kind::kCopy) callees_.AddCallees(*node.source);
     });
     entry_ = module_->AddComputation(from_.entry()->name());
     module_->set_entry(entry_);
@@ -236,7 +236,7 @@ class Inliner {
   std::vector<Instruction*> made_;      // by node
   std::unique_ptr<ir::Module> module_;  // the result
   Computation* entry_ = nullptr;
-  ComputationCopies callees_;
+  ir::ComputationCopies callees_;
 };
 
 }  // namespace

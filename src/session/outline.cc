@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "session/computation_copies.h"
+#include "ir/computation_copies.h"
 
 namespace kiln::session {
 
@@ -23,7 +23,7 @@ class PartBuilder {
         callees_(*module_) {
     // Callees stand before their caller.
     if (computation_.MayCall()) {
-      for (const Instruction* i : instructions_) callees_.Add(*i);
+      for (const Instruction* i : instructions_) callees_.AddCallees(*i);
     }
     entry_ = module_->AddComputation(name);
     module_->set_entry(entry_);
@@ -116,7 +116,7 @@ class PartBuilder {
   std::unique_ptr<ir::Module> module_;
   Computation* entry_ = nullptr;
   std::span<Instruction* const> instructions_;
-  ComputationCopies callees_;
+  ir::ComputationCopies callees_;
   std::vector<Instruction*> arguments_;
 };
 

@@ -182,10 +182,12 @@ void UnitProgram::MakeInBackground(std::shared_ptr<Entry> entry,
     std::lock_guard lock(mutex_);
     ++in_background_;
   }
-  auto work = [this, entry, shared = std::shared_ptr<ir::Module>(std::move(module))] {
+  // Work can be copied, which a module cannot; it runs once.
+  auto made_of = std::make_shared<std::unique_ptr<ir::Module>>(std::move(module));
+  auto work = [this, entry, made_of] {
     Result<MadeProgram> made = MadeProgram();
     const Status status = Try([&]() -> Status {
-      made = Make(shared->Clone());
+      made = Make(std::move(*made_of));
       return made.status();
     });
     if (status.ok()) {
