@@ -5,12 +5,15 @@
 CONFIG ?= release
 PREFIX ?= /usr/local
 DESTDIR ?=
-# Further arguments: of the demo, of ctest, of the benchmarks, of CMake.
+# Further arguments: of the demo, of ctest, of the benchmarks, of JAX's tests, of CMake.
 DEMO_ARGS ?=
 TEST_ARGS ?=
 BENCH_ARGS ?=
+JAX_ARGS ?=
 CMAKE_ARGS ?=
 SECONDS ?= 60
+# How many cases JAX generates of each parametrised test.
+JAX_CASES ?= 10
 # The first seed of random programs: another one each day.
 FUZZ_SEED ?= $(shell echo $$(($$(date +%s) / 86400 * 1000000)))
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -38,7 +41,7 @@ ninja := ninja -C $(B) -j $(JOBS)
 run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
   -j $(JOBS) $(1) $(TEST_ARGS)
 
-.PHONY: all build demo test test-all bench bench-peers gpu-bundle fuzz conformance docs install format check clean help
+.PHONY: all build demo test test-all bench bench-peers gpu-bundle fuzz conformance jax-test jax-wheel docs install format check clean help
 .DEFAULT_GOAL := build
 
 all: build
@@ -104,6 +107,22 @@ fuzz: | $(B)/ ## random programs, inputs and calls for SECONDS (60); CONFIG=asan
 
 conformance: build ## run StableHLO's own programs of KILN_CONFORMANCE_DIR; writes docs/conformance.md
 	@/usr/bin/python3 tests/conformance/score.py $(B)/bin/kiln-run --write docs/conformance.md
+
+jax_plugin = $(abspath $(B))/lib/libkiln_pjrt.so
+
+jax-test: | $(B)/ ## run JAX's own tests of KILN_CONFORMANCE_DIR on Kiln and on cpu; writes docs/jax.md
+	@$(packages) build jax
+	@$(call configure,$(without_tests))
+	@$(ninja) lib/libkiln_pjrt.so
+	@/usr/bin/python3 bindings/jax/tests/conformance/environment.py $(B)/jax docs/jax.md
+	@/usr/bin/python3 bindings/jax/tests/conformance/run.py --python $(abspath $(B))/jax/bin/python \
+	  --plugin $(jax_plugin) --out $(B)/jax-tests --cases $(JAX_CASES) --write docs/jax.md $(JAX_ARGS)
+
+jax-wheel: | $(B)/ ## make build/kiln_jax-VERSION-....whl: the package for Python with which JAX runs on Kiln
+	@$(packages) build jax
+	@$(call configure,$(without_tests))
+	@$(ninja) lib/libkiln_pjrt.so
+	@/usr/bin/python3 bindings/jax/wheel.py $(jax_plugin) include/kiln/version.h $(B)
 
 docs: | $(B)/ ## write the reference pages into build/docs
 	@$(packages) docs

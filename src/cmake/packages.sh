@@ -1,6 +1,6 @@
 #!/bin/bash
 # usage: packages.sh JOB...
-# Installs what the jobs (build, demo, test, bench, peers, docs, format) need from the distribution,
+# Installs what the jobs (build, demo, test, bench, peers, jax, docs, format) need from the distribution,
 # where it is missing. Costs one dpkg query when nothing is. KILN_SKIP_PACKAGES=1 skips the question.
 set -eu
 
@@ -16,6 +16,7 @@ declare -A packages=(
     python3 python3-numpy python3-pip mypy abigail-tools binutils pkg-config"
   [bench]="$build libopenblas-dev libdnnl-dev"
   [peers]="$build python3 python3-venv binutils"
+  [jax]="$build python3 python3-venv binutils"
   [docs]="$docs"
   [format]="$format python3"
 )

@@ -54,6 +54,7 @@ def install(args, prefix, destdir=''):
 
 def check_tree(prefix, libdir):
     wanted = ['include/kiln/kiln.h', f'{libdir}/libkiln.so', f'{libdir}/libkiln.so.0',
+              f'{libdir}/libkiln_pjrt.so',
               f'{libdir}/pkgconfig/kiln.pc', f'{libdir}/cmake/Kiln/KilnConfig.cmake']
     for path in wanted:
         if not os.path.exists(f'{prefix}/{path}'):

@@ -1,9 +1,10 @@
 #!/bin/sh
-# usage: run.sh PYTHON TEST
-# Runs a test with the Python named, or with the one in KILN_JAX_PYTHON; exit code 77 without any.
-python=${1:-$KILN_JAX_PYTHON}
-if [ -z "$python" ]; then
-  echo "skipped: KILN_JAX_PYTHON names no Python with JAX"
+# usage: run.sh PYTHON OTHER TEST ARGUMENT...
+# Runs a test with PYTHON, or, where that is empty, with OTHER; exit code 77 without both.
+python=${1:-$2}
+if [ ! -x "$python" ]; then
+  echo "skipped: no Python with JAX: KILN_JAX_PYTHON can name one, make jax-test makes one"
   exit 77
 fi
-exec "$python" "$2"
+shift 2
+exec "$python" "$@"
