@@ -41,7 +41,7 @@ ninja := ninja -C $(B) -j $(JOBS)
 run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
   -j $(JOBS) $(1) $(TEST_ARGS)
 
-.PHONY: all build demo test test-all bench bench-peers gpu-bundle fuzz conformance jax-test jax-wheel docs install format check clean help
+.PHONY: all build demo test test-all bench bench-peers bench-jax gpu-bundle fuzz conformance jax-test jax-wheel docs install format check clean help
 .DEFAULT_GOAL := build
 
 all: build
@@ -80,14 +80,27 @@ peers_run = MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD
   PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/python KILN_LIBRARY=$(abspath $(B))/lib/libkiln.so \
   TORCHINDUCTOR_CACHE_DIR=$(abspath $(B))/peers-code $(B)/peers/bin/python tests/bench/peers/peers.py
 
-bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed into build/peers
+bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed into build/peers; then bench-jax
 	@$(packages) build peers
 	@$(call configure,$(without_tests))
 	@$(ninja) lib/libkiln.so
-	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers
+	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers torch
 	@rm -f $(B)/bench-peers.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do OMP_NUM_THREADS=$$threads \
 	  $(peers_run) --json $(B)/bench-peers.jsonl $(BENCH_ARGS) || exit 1; done
+	@$(if $(BENCH_ARGS),,$(MAKE) --no-print-directory bench-jax)
+
+jax_run = PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/jax $(B)/peers-jax/bin/python \
+  tests/bench/peers/jax/compare.py --library $(abspath $(B))/lib/libkiln_pjrt.so
+
+bench-jax: | $(B)/ ## measure JAX programs on Kiln beside XLA's CPU; JAX is installed into build/peers-jax
+	@$(packages) build peers
+	@$(call configure,$(without_tests))
+	@$(ninja) lib/libkiln_pjrt.so
+	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers-jax jax
+	@rm -f $(B)/bench-jax.jsonl
+	@for threads in 1 $(filter-out 1,$(JOBS)); do \
+	  $(jax_run) --threads $$threads --json $(B)/bench-jax.jsonl $(BENCH_ARGS) || exit 1; done
 
 gpu-bundle: | $(B)/ ## pack build/kiln-gpu-check.tar.gz: tests and benchmarks for a machine with a GPU
 	@$(packages) test

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""usage: environment.py FOLDER
+"""usage: environment.py FOLDER torch|jax
 
-Makes a virtual environment with NumPy and PyTorch for the CPU, from the Python registry that pip is
-configured with, unless FOLDER holds one already. Without the registry it fails and leaves nothing.
+Makes a virtual environment with NumPy and PyTorch for the CPU, or with JAX and libraries above it, from
+the Python registry that pip is configured with, unless FOLDER holds one already. Without the registry
+it fails and leaves nothing.
 
 A PyTorch that was built for CUDA too does without NVIDIA's libraries, gigabytes that nothing on the
 CPU calls: stand-ins take their places, whose functions all return cudaErrorNoDevice.
@@ -19,6 +20,8 @@ import sys
 # What PyTorch imports. It names more, which the benchmarks have no use for: Triton, CUDA.
 PACKAGES = ['numpy', 'setuptools>=77', 'filelock', 'typing-extensions>=4.13', 'sympy>=1.13.3',
             'networkx', 'jinja2', 'fsspec']
+# The last transformers with models for Flax is 4.57.
+JAX_PACKAGES = ['jax==0.10.2', 'flax', 'optax', 'diffrax', 'numpyro', 'transformers<5']
 READY = 'ready'
 
 
@@ -72,10 +75,15 @@ def imports_torch(python):
     return run(python, '-c', 'import torch', check=False).returncode == 0
 
 
-def make(folder):
+def make(folder, peer):
     run('/usr/bin/python3', '-m', 'venv', folder)
     python = folder / 'bin' / 'python'
     pip = [python, '-m', 'pip', 'install', '--quiet', '--no-cache-dir']
+    if peer == 'jax':
+        print('Installing JAX, Flax and transformers (a gigabyte) into', folder, flush=True)
+        run(*pip, *JAX_PACKAGES)
+        (folder / READY).touch()
+        return
     print('Installing NumPy and PyTorch (half a gigabyte) into', folder, flush=True)
     run(*pip, *PACKAGES)
     run(*pip, '--no-deps', 'torch')
@@ -97,7 +105,7 @@ def main():
         return 0
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        make(folder)
+        make(folder, sys.argv[2])
         return 0
     except (subprocess.CalledProcessError, OSError) as error:
         said = (getattr(error, 'stderr', None) or str(error)).strip().splitlines()

@@ -1,0 +1,129 @@
+"""usage: compare.py [--library FILE] [--json FILE] [--rounds N] [--threads N] [CASE...]
+
+JAX programs on Kiln and on XLA's CPU: a process for each platform, both called in turn. Compares the
+numbers, and prints milliseconds per call, of the first call and of compilation, and the peak memory.
+CASE is a part of a name. FILE is the plugin's library; its package is on PYTHONPATH.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+PLATFORMS = ('kiln', 'cpu')
+TOLERANCE = 1e-4
+# What two runs of a chain of draws can differ by.
+LOOSER = {'NumPyro NUTS': 0.1, 'NumPyro SVI': 1e-3, 'Diffrax solve': 1e-3}
+
+
+def names():
+    listing = subprocess.run([sys.executable, '-c', 'import cases; print(*cases.CASES, sep="\\n")'],
+                             cwd=HERE, check=True, capture_output=True, text=True,
+                             env={'JAX_PLATFORMS': 'cpu'})
+    return listing.stdout.splitlines()
+
+
+class Worker:
+    """A platform's process."""
+
+    def __init__(self, platform, threads, folder, library):
+        self.platform = platform
+        environment = os.environ | ({'KILN_PJRT_LIBRARY': library} if library else {})
+        self.process = subprocess.Popen(
+            [sys.executable, '-W', 'ignore', HERE / 'worker.py', platform, str(threads), folder],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=environment)
+
+    def ask(self, command):
+        self.process.stdin.write(command + '\n')
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f'{self.platform} ended in: {command}')
+        return json.loads(line)
+
+
+def difference(folder):
+    """The largest difference of two platforms' numbers, of the largest number beside them. Arrays that
+    are small beside all others, such as gradients that are zero but for rounding, count less."""
+    ours, theirs = (np.load(folder / f'{p}.npz') for p in PLATFORMS)
+    if sorted(ours) != sorted(theirs):
+        return math.inf
+    largest = [float(np.abs(theirs[key]).max(initial=0)) for key in theirs]
+    floor = 1e-3 * max(largest, default=0) or 1.0
+    return max((float(np.abs(ours[key] - theirs[key]).max(initial=0)) / max(size, floor)
+                for key, size in zip(theirs, largest)), default=0.0)
+
+
+def measure(workers, name, folder, rounds, seconds):
+    """The record of a case: for each platform its milliseconds, and the difference of their numbers."""
+    record = {'name': name}
+    for worker in workers:
+        answer = worker.ask('prepare ' + name)
+        record[worker.platform] = answer
+        if 'error' in answer:
+            return record
+    record['difference'] = difference(folder)
+    samples = {worker.platform: [] for worker in workers}
+    for number in range(rounds):
+        for worker in workers if number % 2 else reversed(workers):
+            samples[worker.platform].append(worker.ask(f'sample {seconds}')['seconds'])
+    for worker in workers:
+        record[worker.platform] |= worker.ask('drop')
+        record[worker.platform]['call'] = statistics.median(samples[worker.platform])
+    return record
+
+
+def row(record):
+    for platform in PLATFORMS:
+        if 'error' in record.get(platform, {}):
+            return f'{record["name"]:32} {platform}: {record[platform]["error"]}'
+    ours, theirs = (record[p] for p in PLATFORMS)
+    cells = [f'{record["name"]:32}']
+    for key in ('call', 'compile', 'first'):
+        cells.append(f'{ours[key] * 1e3:9.4g}{theirs[key] * 1e3:9.4g}{theirs[key] / ours[key]:7.2f}')
+    cells.append(f'{ours["peak"]:7.0f}{theirs["peak"]:7.0f}  {record["difference"]:.1e}')
+    return ''.join(cells)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--library', help="the plugin's")
+    parser.add_argument('--json', help='a file that lines of JSON are appended to')
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--seconds', type=float, default=0.2, help='of a round')
+    parser.add_argument('--threads', type=int, default=1)
+    parser.add_argument('cases', nargs='*')
+    options = parser.parse_args()
+    chosen = [n for n in names() if not options.cases or any(c in n for c in options.cases)]
+    print(f'{options.threads} threads; ms of Kiln, of XLA, and how many times as fast Kiln is')
+    print(f'{"":32}{"call":>25}{"compile":>25}{"first call":>25}{"peak MiB":>14}  difference')
+    failed = []
+    with tempfile.TemporaryDirectory() as folder:
+        workers = [Worker(p, options.threads, folder, options.library) for p in PLATFORMS]
+        for name in chosen:
+            record = measure(workers, name, pathlib.Path(folder), options.rounds, options.seconds)
+            print(row(record), flush=True)
+            if not record.get('difference', math.inf) <= LOOSER.get(name, TOLERANCE):
+                failed.append(name)
+            if options.json:
+                with open(options.json, 'a', encoding='utf-8') as lines:
+                    print(json.dumps({'threads': options.threads, **record}), file=lines)
+        for worker in workers:
+            worker.process.stdin.close()
+            worker.process.wait()
+    if failed:
+        print('Numbers differ, or there are none:', ', '.join(failed))
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

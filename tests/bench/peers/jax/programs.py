@@ -1,0 +1,153 @@
+"""Programs that train, solve, sample, and call small functions."""
+
+import itertools
+
+import diffrax
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import optax
+from numpyro.infer import MCMC, NUTS, SVI, Trace_ELBO
+from numpyro.infer.autoguide import AutoNormal
+
+SAMPLES = 200
+OPERATIONS = 1000
+
+
+class Perceptron(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        x = x.reshape(x.shape[0], -1)
+        for width in (512, 256):
+            x = nn.relu(nn.Dense(width)(x))
+        return nn.Dense(10)(x)
+
+
+class Convolutional(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        for channels in (32, 64):
+            x = nn.max_pool(nn.relu(nn.Conv(channels, (5, 5))(x)), (2, 2), (2, 2))
+        x = nn.relu(nn.Dense(256)(x.reshape(x.shape[0], -1)))
+        return nn.Dense(10)(x)
+
+
+def training(module, batch):
+    """A step of Adam, whose state is donated."""
+    from models import parameters
+
+    random = np.random.default_rng(2)
+    x = random.normal(size=(batch, 28, 28, 1)).astype(np.float32)
+    y = random.integers(0, 10, batch).astype(np.int32)
+    params = parameters(jax.eval_shape(module.init, jax.random.key(0), x))
+    optimiser = optax.adam(1e-3, eps=1e-3)  # with the usual one a gradient's sign alone decides
+    state = jax.tree.map(np.asarray, optimiser.init(params))
+
+    def step(carry, x, y):
+        params, state = carry
+
+        def loss(params):
+            return optax.softmax_cross_entropy_with_integer_labels(module.apply(params, x), y).mean()
+
+        value, gradient = jax.value_and_grad(loss)(params)
+        updates, state = optimiser.update(gradient, state)
+        return (optax.apply_updates(params, updates), state), value
+
+    return step, ((params, state), x, y), 1
+
+
+def lorenz():
+    """The Lorenz system of 64 starts by Tsitouras' method with adapted steps."""
+    start = np.random.default_rng(3).normal(size=(64, 3)).astype(np.float32)
+
+    def field(_, y, args):
+        sigma, rho, beta = args
+        return jnp.stack([sigma * (y[1] - y[0]), y[0] * (rho - y[2]) - y[1], y[0] * y[1] - beta * y[2]])
+
+    def solve(starts):
+        def one(y):
+            return diffrax.diffeqsolve(
+                diffrax.ODETerm(field), diffrax.Tsit5(), 0.0, 1.0, 0.01, y, args=(10.0, 28.0, 8 / 3),
+                saveat=diffrax.SaveAt(ts=jnp.linspace(0.0, 1.0, 11)),
+                stepsize_controller=diffrax.PIDController(rtol=1e-4, atol=1e-6)).ys
+        return jax.vmap(one)(starts)
+
+    return solve, (start,), 0
+
+
+def regression_data():
+    random = np.random.default_rng(4)
+    x = random.normal(size=(100, 4)).astype(np.float32)
+    return x, (random.random(100) < 1 / (1 + np.exp(-x @ np.array([1, -2, 0.5, 0])))).astype(np.int32)
+
+
+def regression(x, y):
+    weights = numpyro.sample('weights', dist.Normal(jnp.zeros(4), 1).to_event(1))
+    bias = numpyro.sample('bias', dist.Normal(0, 1))
+    numpyro.sample('y', dist.Bernoulli(logits=x @ weights + bias), obs=y)
+
+
+def nuts():
+    """A chain of the No-U-Turn Sampler. Its statistics are compared, not its draws: a branch that a
+    last bit decides makes another chain."""
+    sampler = MCMC(NUTS(regression), num_warmup=SAMPLES, num_samples=SAMPLES, progress_bar=False)
+
+    def run(x, y):
+        sampler.run(jax.random.key(0), x, y)
+        return {k: v.mean(0) for k, v in sampler.get_samples().items()}
+
+    return run, regression_data(), None
+
+
+def svi():
+    inference = SVI(regression, AutoNormal(regression), optax.adam(1e-2), Trace_ELBO())
+
+    def run(x, y):
+        result = inference.run(jax.random.key(0), 500, x, y, progress_bar=False)
+        return result.params, result.losses[-1]
+
+    return run, regression_data(), None
+
+
+def tiny():
+    return lambda x: x + 1, (jnp.ones(4),), 0
+
+
+UNARY = ('abs', 'sin', 'cos', 'tanh', 'exp', 'sqrt', 'square', 'sign', 'floor', 'ceil', 'negative', 'sum', 'max',
+         'mean', 'cumsum', 'sort', 'argmax', 'ravel', 'transpose', 'log1p')
+BINARY = ('add', 'subtract', 'multiply', 'maximum', 'minimum', 'arctan2', 'less', 'equal', 'hypot',
+          'matmul', 'logaddexp', 'power')
+
+
+def op_by_op():
+    """Different operations of jax.numpy on small arrays, once each: a name or a shape is new."""
+    calls = []
+    for n in itertools.count(2):
+        for name in UNARY:
+            calls.append((name, [(n, n + 1)]))
+        for name in BINARY:
+            calls.append((name, [(n, n), (n, n)]))
+        if len(calls) >= OPERATIONS:
+            break
+    arrays = {s: jnp.asarray(np.random.default_rng(5).uniform(0.1, 1, s).astype(np.float32))
+              for _, shapes in calls for s in shapes}
+    calls = calls[:OPERATIONS]
+
+    def run():
+        return [getattr(jnp, name)(*(arrays[s] for s in shapes)) for name, shapes in calls]
+
+    return run, (), None
+
+
+PROGRAMS = {
+    'tiny jit': tiny,
+    'Optax MLP step': lambda: training(Perceptron(), 128),
+    'Optax CNN step': lambda: training(Convolutional(), 64),
+    'Diffrax solve': lorenz,
+    'NumPyro NUTS': nuts,
+    'NumPyro SVI': svi,
+    '1000 ops, cold': op_by_op,
+}

@@ -1,0 +1,121 @@
+"""usage: worker.py PLATFORM THREADS FOLDER
+
+One platform's side: reads a command a line, answers each with a line of JSON.
+
+    prepare CASE   makes the case, calls it for the first time, writes its numbers into FOLDER
+    sample SECONDS calls it again for so long
+    drop           forgets it
+"""
+
+import gc
+import json
+import os
+import pathlib
+import sys
+import time
+
+PLATFORM, THREADS, FOLDER = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3])
+# Answers go where standard output was; what libraries print goes to standard error.
+ANSWERS = os.fdopen(os.dup(1), 'w')
+os.dup2(2, 1)
+# The processors are what XLA takes its number of threads from.
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
+os.environ['JAX_PLATFORMS'] = PLATFORM if PLATFORM == 'cpu' else PLATFORM + ',cpu'
+if THREADS == 1:
+    os.environ['XLA_FLAGS'] = ('--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1')
+
+import jax  # noqa: E402  pylint: disable=wrong-import-position
+import numpy as np  # noqa: E402  pylint: disable=wrong-import-position
+
+import cases  # noqa: E402  pylint: disable=wrong-import-position
+
+COMPILED = [0, 0.0]
+
+
+def on_duration(event, seconds, **_):
+    if event == '/jax/core/compile/backend_compile_duration':
+        COMPILED[0] += 1
+        COMPILED[1] += seconds
+
+
+def memory(field):
+    with open('/proc/self/status', encoding='ascii') as status:
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith(field))
+
+
+class Run:
+    """A case: `call` does it once and keeps the result."""
+
+    def __init__(self, name):
+        function, arguments, carried = cases.CASES[name]()
+        self.carried = carried
+        if carried is None:
+            self.function = function
+        else:
+            self.function = jax.jit(function, donate_argnums=tuple(range(carried)))
+        # Copies: a carried argument is donated, and made anew by each call.
+        self.arguments = list(arguments) if carried is None else list(jax.tree.map(jax.device_put, arguments))
+        jax.block_until_ready(self.arguments)
+        self.result = None
+
+    def call(self):
+        self.result = self.function(*self.arguments)
+        if self.carried:
+            self.arguments[:self.carried] = self.result[:self.carried]
+
+    def wait(self):
+        jax.block_until_ready(self.result)
+
+
+def prepare(name):
+    with open('/proc/self/clear_refs', 'w', encoding='ascii') as refs:
+        refs.write('5')  # the peak starts at what is there
+    run = Run(name)
+    COMPILED[:] = 0, 0.0
+    start = time.perf_counter()
+    run.call()
+    run.wait()
+    first = time.perf_counter() - start
+    leaves = {str(i): np.asarray(x) for i, x in enumerate(jax.tree.leaves(run.result))
+              if np.issubdtype(x.dtype, np.floating)}
+    np.savez(FOLDER / f'{PLATFORM}.npz', **leaves)
+    return run, {'first': first, 'compile': COMPILED[1], 'programs': COMPILED[0]}
+
+
+def sample(run, seconds):
+    """The time per call, of calls one after another."""
+    run.call()
+    run.wait()
+    start, calls = time.perf_counter(), 0
+    while calls < 2 or time.perf_counter() - start < seconds:
+        run.call()
+        calls += 1
+        if calls % 16 == 0:
+            run.wait()
+    run.wait()
+    return {'seconds': (time.perf_counter() - start) / calls}
+
+
+def main():
+    if PLATFORM == 'kiln':
+        jax.config.update('jax_pjrt_client_create_options', {'kiln_threads': THREADS})
+    jax.monitoring.register_event_duration_secs_listener(on_duration)
+    jax.block_until_ready(jax.numpy.zeros(1))  # the client is there
+    run = None
+    for line in sys.stdin:
+        command, _, argument = line.rstrip('\n').partition(' ')
+        try:
+            if command == 'prepare':
+                run, answer = prepare(argument)
+            elif command == 'sample':
+                answer = sample(run, float(argument))
+            else:
+                run, answer = None, {'peak': memory('VmHWM')}
+                gc.collect()
+        except Exception as error:  # pylint: disable=broad-except
+            answer = {'error': f'{type(error).__name__}: {error}'[:300]}
+        print(json.dumps(answer), file=ANSWERS, flush=True)
+
+
+if __name__ == '__main__':
+    main()
