@@ -1,115 +1,22 @@
 // Custom calls: the user's functions by name, and the op that calls them.
 #include "kiln/custom_call.h"
 
-#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/stack.h"
 #include "base/strings.h"
 #include "capi/error.h"
 #include "capi/handle.h"
 #include "capi/op_builder.h"
 #include "capi/options.h"
-#include "runtime/custom_calls.h"
+#include "capi/users_call.h"
+#include "ir/host_call.h"
+#include "tensor/layouts.h"
 
 namespace kiln::capi {
 namespace {
-
-// A registered function, alive as long as it can be called.
-class UsersFunction {
- public:
-  using Pointer = kiln_error* (*)(void*, const kiln_custom_call*);
-  UsersFunction(client::Client& client, std::string_view target, Pointer function, void* user_data)
-      : client_(client), target_(target), function_(function), user_data_(user_data) {}
-  ~UsersFunction() {
-    if (destroy_) client_.CallOrDefer(std::move(destroy_));
-  }
-  UsersFunction(const UsersFunction&) = delete;
-  UsersFunction& operator=(const UsersFunction&) = delete;
-
-  void set_destroy(std::unique_ptr<client::Deferred> destroy) { destroy_ = std::move(destroy); }
-
-  Status Call(const CallSignature& signature, const kiln_call_array* const* arrays) const {
-    kiln_custom_call call{};
-    call.struct_size = sizeof(call);
-    call.target = target_.data();
-    call.target_length = target_.size();
-    call.backend_config = signature.attributes.c_str();
-    call.backend_config_length = signature.attributes.size();
-    call.operands = arrays;
-    call.operand_count = signature.operands.size();
-    call.results = arrays + signature.operands.size();
-    call.result_count = signature.results.size();
-    kiln_error* error = nullptr;
-    OnCallersStack([&] { error = function_(user_data_, &call); });
-    if (!error) return OkStatus();
-    Status status(static_cast<Code>(kiln_error_code(error)), error->message);
-    kiln_error_release(error);
-    return status;
-  }
-
- private:
-  client::Client& client_;  // outlives what is registered with it
-  const std::string target_;
-  const Pointer function_;
-  void* const user_data_;
-  std::unique_ptr<client::Deferred> destroy_;
-};
-
-// A call of it, with descriptions of its arrays except their addresses.
-class UsersCall : public runtime::lib::Function {
- public:
-  UsersCall(std::shared_ptr<const UsersFunction> function, const CallSignature& signature)
-      : function_(std::move(function)), signature_(signature) {
-    for (const std::vector<Shape>* shapes : {&signature_.operands, &signature_.results}) {
-      for (const Shape& shape : *shapes) dims_.push_back(shape.dims());
-    }
-    for (const std::vector<Shape>* shapes : {&signature_.operands, &signature_.results}) {
-      for (const Shape& shape : *shapes) {
-        const std::vector<int64_t>& dims = dims_[arrays_.size()];
-        arrays_.push_back({sizeof(kiln_call_array), static_cast<kiln_dtype>(shape.type()), 0,
-                           dims.size(), dims.data(), nullptr, shape.byte_size()});
-      }
-    }
-  }
-
-  bool is_users() const override { return true; }
-  Status Run(const kiln_frame*, void* const* args) const override {
-    std::vector<kiln_call_array> arrays = arrays_;
-    std::vector<const kiln_call_array*> pointers;
-    pointers.reserve(arrays.size() + 1);
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      arrays[i].data = args[i];
-      pointers.push_back(&arrays[i]);
-    }
-    pointers.push_back(nullptr);  // A list that is empty has an address, too.
-    return function_->Call(signature_, pointers.data());
-  }
-
- private:
-  const std::shared_ptr<const UsersFunction> function_;
-  const CallSignature signature_;
-  std::vector<std::vector<int64_t>> dims_;
-  std::vector<kiln_call_array> arrays_;
-};
-
-Status Register(client::Client& client, std::string_view target, UsersFunction::Pointer pointer,
-                void* user_data, void (*destroy)(void*)) {
-  auto function = std::make_shared<UsersFunction>(client, target, pointer, user_data);
-  std::unique_ptr<client::Deferred> when_gone;
-  if (destroy) when_gone = std::make_unique<client::DeleterCall>(destroy, user_data);
-  runtime::CustomCallRegistry::Maker make =
-      [function](
-          const CallSignature& signature) -> Result<std::shared_ptr<const runtime::lib::Function>> {
-    return std::shared_ptr<const runtime::lib::Function>(
-        std::make_shared<UsersCall>(function, signature));
-  };
-  KILN_RETURN_IF_ERROR(client.RegisterCustomCall(target, make));
-  function->set_destroy(std::move(when_gone));
-  return OkStatus();
-}
 
 Result<Shape> ResultShape(const kiln_graph& graph, const kiln_shape* const* shapes, size_t count) {
   if (!shapes && count > 0) return InvalidArgument("results is NULL, with ", count, " shapes");
@@ -148,6 +55,90 @@ Result<std::vector<OperandAlias>> AliasesOf(const kiln_custom_call_options& opti
   return aliases;
 }
 
+// Gives the shapes their parts of a list of layouts, if there is one.
+Status TakeLayouts(std::string_view name, const int64_t* layouts, size_t count,
+                   std::span<Shape* const> shapes) {
+  if (count == 0) return OkStatus();
+  if (!layouts) return InvalidArgument(name, " is NULL, with ", count, " numbers");
+  size_t ranks = 0;
+  for (const Shape* shape : shapes) ranks += static_cast<size_t>(shape->rank());
+  if (count != ranks) {
+    return InvalidArgument(name, " has ", count, " numbers; expected ", ranks,
+                           ", the sum of the ranks");
+  }
+  for (Shape* shape : shapes) {
+    const std::span<const int64_t> order(layouts, static_cast<size_t>(shape->rank()));
+    layouts += shape->rank();
+    if (!IsPermutation(order, shape->rank())) {
+      return InvalidArgument(name, " has no layout of ", *shape);
+    }
+    shape->set_minor_to_major({order.begin(), order.end()});
+  }
+  return OkStatus();
+}
+
+// The operands in the layouts that the options demand, and the results' shape in theirs.
+Result<std::vector<kiln_value>> InCallLayouts(kiln_graph& graph,
+                                              const kiln_custom_call_options& options,
+                                              std::span<const kiln_value> operands, Shape& result) {
+  std::vector<kiln_value> values(operands.begin(), operands.end());
+  if (options.operand_layout_count == 0 && options.result_layout_count == 0) return values;
+  if (options.api_version != ir::kTypedApiVersion) {
+    return InvalidArgument("layouts need kiln_custom_call_options.api_version ",
+                           ir::kTypedApiVersion);
+  }
+  std::vector<ir::Instruction*> instructions;
+  std::vector<Shape> shapes;
+  for (kiln_value value : values) {
+    KILN_ASSIGN_OR_RETURN(instructions.emplace_back(), graph.ValueOf(value));
+    shapes.push_back(instructions.back()->shape());
+  }
+  std::vector<Shape*> of_operands, of_results;
+  for (Shape& shape : shapes) of_operands.push_back(&shape);
+  for (Shape& shape : result.mutable_elements()) of_results.push_back(&shape);
+  if (!result.is_tuple()) of_results.push_back(&result);
+  KILN_RETURN_IF_ERROR(TakeLayouts("operand_layouts", options.operand_layouts,
+                                   options.operand_layout_count, of_operands));
+  KILN_RETURN_IF_ERROR(TakeLayouts("result_layouts", options.result_layouts,
+                                   options.result_layout_count, of_results));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (shapes[i] == instructions[i]->shape()) continue;
+    KILN_ASSIGN_OR_RETURN(ir::Instruction * copy,
+                          graph.Add({.opcode = Opcode::kCopy, .operands = {instructions[i]}}));
+    copy->set_shape(shapes[i]);
+    values[i] = graph.IdOf(copy);
+  }
+  return values;
+}
+
+Status SetApiVersion(int32_t version, OpBuilder& op) {
+  if (version == 0) return OkStatus();
+  const std::string_view name = ir::ApiVersionName(version);
+  if (name.empty()) {
+    return InvalidArgument("kiln_custom_call_options.api_version is ", version,
+                           "; expected 0 to 4");
+  }
+  op.Text(Attr::kApiVersion, false, name.data(), name.size());
+  return OkStatus();
+}
+
+// The value with all arrays in row-major order, as values of graphs are.
+Result<ir::Instruction*> InRowMajor(kiln_graph& graph, ir::Instruction* value) {
+  const Shape& shape = value->shape();
+  if (ir::IsRowMajor(shape)) return value;
+  if (shape.is_array()) return graph.Add({.opcode = Opcode::kCopy, .operands = {value}});
+  ir::InstructionSpec tuple{.opcode = Opcode::kTuple};
+  for (size_t i = 0; i < shape.elements().size(); ++i) {
+    KILN_ASSIGN_OR_RETURN(ir::Instruction * element,
+                          graph.Add({.opcode = Opcode::kGetTupleElement,
+                                     .operands = {value},
+                                     .attributes = {{Attr::kIndex, static_cast<int64_t>(i)}}}));
+    KILN_ASSIGN_OR_RETURN(element, InRowMajor(graph, element));
+    tuple.operands.push_back(element);
+  }
+  return graph.Add(std::move(tuple));
+}
+
 }  // namespace
 }  // namespace kiln::capi
 
@@ -164,7 +155,26 @@ kiln_error* kiln_context_register_call(kiln_context* context, const char* target
         NotNull("kiln_context_register_call",
                 {{"context", context}, {"function", reinterpret_cast<const void*>(function)}}));
     KILN_ASSIGN_OR_RETURN(std::string_view name, TextOf("target", target, target_length));
-    return Register(*Unwrap(context), name, function, user_data, destroy);
+    kiln_call_handler handler = KILN_CALL_HANDLER_INIT;
+    handler.execute = function;
+    handler.user_data = user_data;
+    handler.destroy = destroy;
+    return RegisterCall(*Unwrap(context), name, handler);
+  });
+}
+
+void kiln_call_handler_init(kiln_call_handler* handler, size_t size) { InitOptions(handler, size); }
+
+kiln_error* kiln_context_register_call_handler(kiln_context* context, const char* target,
+                                               size_t target_length,
+                                               const kiln_call_handler* handler) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_context_register_call_handler",
+                                 {{"context", context}, {"handler", handler}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view name, TextOf("target", target, target_length));
+    KILN_ASSIGN_OR_RETURN(kiln_call_handler read, ReadOptions("kiln_call_handler", handler));
+    if (!read.execute) return InvalidArgument("kiln_call_handler.execute is NULL");
+    return RegisterCall(*Unwrap(context), name, read);
   });
 }
 
@@ -180,20 +190,27 @@ kiln_value kiln_op_custom_call(kiln_graph* graph, const char* target, size_t tar
     OpBuilder op(*graph, Opcode::kCustomCall);
     auto read = ReadOptions("kiln_custom_call_options", options);
     if (!read.ok()) return read.status().WithContext("custom-call");
-    if (read->reserved != 0) {
-      return InvalidArgument("custom-call: kiln_custom_call_options.reserved is not 0");
-    }
     auto shape = ResultShape(*graph, results, result_count);
     if (!shape.ok()) return shape.status().WithContext("custom-call");
     auto aliases = AliasesOf(*read, result_count);
     if (!aliases.ok()) return aliases.status().WithContext("custom-call");
+    std::vector<kiln_value> values;
+    if (operands || operand_count == 0) {
+      auto in_layouts = InCallLayouts(*graph, *read, {operands, operand_count}, *shape);
+      if (!in_layouts.ok()) return in_layouts.status().WithContext("custom-call");
+      values = *std::move(in_layouts);
+      operands = values.data();
+    }
     op.Operands("operands", operands, operand_count);
     op.Text(Attr::kCustomCallTarget, false, target, target_length);
     op.Text(Attr::kBackendConfig, true, read->backend_config, read->backend_config_length);
     op.Bool(Attr::kCustomCallHasSideEffect, true, read->has_side_effect);
     op.Aliases(Attr::kOutputToOperandAliasing, *std::move(aliases));
+    Status set = SetApiVersion(read->api_version, op);
+    if (!set.ok()) return set.WithContext("custom-call");
     op.Declared(*std::move(shape));
-    return op.Finish();
+    KILN_ASSIGN_OR_RETURN(ir::Instruction * call, op.Finish());
+    return InRowMajor(*graph, call);
   });
 }
 

@@ -1,7 +1,6 @@
 #include "compiler/lower.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <unordered_map>
 
@@ -22,6 +21,7 @@
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
 #include "runtime/lib/function.h"
+#include "tensor/layouts.h"
 
 namespace kiln::compiler {
 namespace {
@@ -48,16 +48,7 @@ std::shared_ptr<const Literal> InMemoryOrder(const Instruction& constant) {
   const Literal& literal = constant.literal();
   if (shape.is_row_major() || shape.num_elements() == 0) return constant.shared_literal();
   Literal memory(shape);
-  const std::vector<int64_t> dims = shape.dims(), strides = shape.strides();
-  const auto width = static_cast<size_t>(ByteWidth(shape.type()));
-  std::vector<int64_t> index(dims.size());
-  const std::byte* next = literal.data();
-  do {
-    int64_t at = 0;
-    for (size_t d = 0; d < dims.size(); ++d) at += index[d] * strides[d];
-    std::memcpy(memory.data() + static_cast<size_t>(at) * width, next, width);
-    next += width;
-  } while (NextIndex(dims, index));
+  CopyToLayout(shape, literal.data(), memory.data());
   return std::make_shared<const Literal>(std::move(memory));
 }
 

@@ -1,17 +1,34 @@
 #include "ir/host_call.h"
 
+#include <algorithm>
+
 #include "base/strings.h"
+#include "ir/analysis/alias.h"
 
 namespace kiln::ir {
 namespace {
 
 void AppendArrays(const Shape& shape, std::vector<Shape>& arrays) {
   ForEachLeaf(shape, [&](const Shape& leaf, std::span<const int64_t>) {
-    if (leaf.is_array()) arrays.emplace_back(leaf.type(), leaf.dimensions());
+    if (leaf.is_array()) arrays.push_back(leaf);
   });
 }
 
+constexpr std::string_view kApiVersions[] = {"API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
+                                             "API_VERSION_STATUS_RETURNING_UNIFIED",
+                                             "API_VERSION_TYPED_FFI"};
+
 }  // namespace
+
+std::string_view ApiVersionName(int64_t version) {
+  const bool known = version >= 1 && version <= std::ssize(kApiVersions);
+  return known ? kApiVersions[version - 1] : "";
+}
+
+int64_t ApiVersionOf(std::string_view name) {
+  const auto* found = std::ranges::find(kApiVersions, name);
+  return found == std::end(kApiVersions) ? 1 : found - kApiVersions + 1;
+}
 
 bool IsHostCall(const Instruction& instruction) {
   return HasTrait(instruction.opcode(), kLibraryCall);
@@ -24,12 +41,26 @@ std::string HostCallTarget(const Instruction& instruction) {
   return Cat("kiln.", OpcodeName(instruction.opcode()));
 }
 
+bool IsRowMajor(const Shape& shape) {
+  return shape.is_row_major() && std::ranges::all_of(shape.elements(), IsRowMajor);
+}
+
+bool HasCallLayouts(const Instruction& call) {
+  return call.opcode() == Opcode::kCustomCall &&
+         call.attributes().Text(Attr::kApiVersion) == kApiVersions[kTypedApiVersion - 1];
+}
+
 CallSignature CallSignatureOf(const Instruction& instruction) {
   CallSignature signature;
   for (const Instruction* operand : instruction.operands()) {
     AppendArrays(operand->shape(), signature.operands);
   }
   AppendArrays(instruction.shape(), signature.results);
+  for (std::vector<Shape>* shapes : {&signature.operands, &signature.results}) {
+    for (Shape& shape : *shapes) {
+      if (!HasCallLayouts(instruction)) shape.set_minor_to_major({});
+    }
+  }
   const Attributes& a = instruction.attributes();
   auto flag = [&](Attr key) { return a.Bool(key) ? 1 : 0; };
   switch (instruction.opcode()) {
@@ -50,6 +81,9 @@ CallSignature CallSignatureOf(const Instruction& instruction) {
       break;
     default:
       signature.attributes = a.Text(Attr::kBackendConfig);
+      signature.api_version = ApiVersionOf(a.Text(Attr::kApiVersion));
+      signature.has_side_effect = a.Bool(Attr::kCustomCallHasSideEffect);
+      signature.aliases = AliasedArrays(instruction);
   }
   return signature;
 }

@@ -1,5 +1,5 @@
 // Ops that are functions outside generated code: decompositions, transforms, custom calls. Each is
-// a step of its own, on arrays in row-major order.
+// a step of its own, on arrays in row-major order, or in the layouts of a typed custom call.
 #pragma once
 
 #include <string>
@@ -14,6 +14,17 @@ bool IsHostCall(const Instruction& instruction);
 // The name of the function: of a custom call its target, else one of the library's own, which begin
 // with "kiln.".
 std::string HostCallTarget(const Instruction& instruction);
+// Whether the function takes and gives arrays in the layouts of the instruction's shape and those
+// of its operands: a custom call of XLA's typed convention. Otherwise all are row-major.
+bool HasCallLayouts(const Instruction& call);
+// Whether all arrays in the shape are.
+bool IsRowMajor(const Shape& shape);
+
+inline constexpr int64_t kTypedApiVersion = 4;
+// XLA's calling conventions by their numbers, from 1 to 4; "" for unknown ones. Without a known
+// name it is the original one, 1.
+std::string_view ApiVersionName(int64_t version);
+int64_t ApiVersionOf(std::string_view name);
 CallSignature CallSignatureOf(const Instruction& instruction);
 
 }  // namespace kiln::ir

@@ -1,4 +1,5 @@
 // One instruction of HLO text: "[ROOT] name = [shape] opcode(operands), attributes".
+#include "ir/host_call.h"
 #include "ir/text_parser.h"
 #include "ir/text_values.h"
 
@@ -175,6 +176,9 @@ Status TextParser::ReadAttribute(const Scope& scope, std::string_view name, size
   const AttrInfo* info = AttrByName(name);
   const bool is_order_type = opcode == Opcode::kCompare && name == "type";
   if (is_order_type) return ReadOrderType(pending);
+  if (opcode == Opcode::kCustomCall && name == "operand_layout_constraints") {
+    return ReadOperandLayouts(pending);
+  }
   if (info && TakesAttribute(opcode, name) && opcode != Opcode::kParameter) {
     Attributes& attributes = pending.spec.attributes;
     if (attributes.Has(info->key)) return scanner_.FailAt(position, "each attribute once");
@@ -194,6 +198,34 @@ Status TextParser::ReadAttribute(const Scope& scope, std::string_view name, size
     return Unimplemented(scanner_.Where(position), ": dot with sparsity is not implemented");
   }
   return scanner_.SkipValue();
+}
+
+// "{f32[2,3]{0,1}, s32[]}".
+Status TextParser::ReadOperandLayouts(Pending& pending) {
+  KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
+  const std::vector<Instruction*>& operands = pending.spec.operands;
+  for (size_t o = 0; o < operands.size(); ++o) {
+    if (o > 0) KILN_RETURN_IF_ERROR(scanner_.Expect(","));
+    const size_t at = scanner_.position();
+    KILN_ASSIGN_OR_RETURN(Shape shape, ReadShape(scanner_));
+    if (!shape.SameTypeAndDimensions(operands[o]->shape())) {
+      return scanner_.FailAt(at, Cat("the shape of operand ", o, ", ", operands[o]->shape()));
+    }
+    pending.operand_layouts.push_back(std::move(shape));
+  }
+  return scanner_.Expect("}");
+}
+
+// The operands of a typed call in the layouts that it demands.
+void TextParser::TakeOperandLayouts(Scope& scope, Pending& pending) {
+  InstructionSpec& spec = pending.spec;
+  if (ApiVersionOf(spec.attributes.Text(Attr::kApiVersion)) != kTypedApiVersion) return;
+  for (size_t o = 0; o < pending.operand_layouts.size(); ++o) {
+    const Shape& wanted = pending.operand_layouts[o];
+    if (wanted == spec.operands[o]->shape() || !wanted.is_array()) continue;
+    spec.operands[o] = scope.computation->Create(
+        {.opcode = Opcode::kCopy, .operands = {spec.operands[o]}, .shape = wanted});
+  }
 }
 
 // Of a compare. Orders of the operands' own type change nothing.
@@ -430,7 +462,10 @@ void TextParser::TakeForeignOp(InstructionSpec& spec) {
 Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t position) {
   KILN_RETURN_IF_ERROR(OrderCallees(pending, position));
   InstructionSpec& spec = pending.spec;
-  if (spec.opcode == Opcode::kCustomCall) TakeForeignOp(spec);
+  if (spec.opcode == Opcode::kCustomCall) {
+    TakeForeignOp(spec);
+    TakeOperandLayouts(scope, pending);
+  }
   if (!spec.shape) {
     KILN_ASSIGN_OR_RETURN(spec.shape, InferMissingShape(pending, position));
   }

@@ -47,6 +47,7 @@ class TextParser {
     };
     std::vector<Callee> callees;
     std::vector<Instruction*> control_predecessors;
+    std::vector<Shape> operand_layouts;  // of a custom call that demands them
   };
 
   // text_parser.cc: the module and everything around instructions.
@@ -74,6 +75,8 @@ class TextParser {
   Status ReadAttributes(const Scope& scope, Pending& pending, int64_t depth);
   Status ReadAttribute(const Scope& scope, std::string_view name, size_t position, Pending& pending,
                        int64_t depth);
+  Status ReadOperandLayouts(Pending& pending);
+  static void TakeOperandLayouts(Scope& scope, Pending& pending);
   Status ReadOrderType(Pending& pending);
   Status ReadCallees(std::string_view attribute, Pending& pending, int64_t depth);
   Status ReadCallee(std::string_view attribute, Pending& pending, int64_t depth);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/host_call.h"
 #include "ir/text.h"
 #include "ir/text_values.h"
 
@@ -41,6 +42,7 @@ class Printer {
   void AppendOperands(const Instruction& instruction);
   void AppendForeign(const Instruction& instruction);
   void AppendAttribute(const Instruction& instruction, std::string_view name);
+  void AppendOperandLayouts(const Instruction& call);
   void AppendFrontendAttributes(const FrontendAttributes& attributes);
   void AppendControlPredecessors(std::span<Instruction* const> predecessors);
   void AppendCallee(std::string_view attribute, const Computation& callee) {
@@ -170,6 +172,18 @@ void Printer::AppendAttribute(const Instruction& instruction, std::string_view n
   }
 }
 
+// A typed call's operands are in layouts that its function relies on.
+void Printer::AppendOperandLayouts(const Instruction& call) {
+  bool differ = !ir::IsRowMajor(call.shape());
+  for (const Instruction* operand : call.operands()) differ |= !ir::IsRowMajor(operand->shape());
+  if (!differ) return;
+  Add(", operand_layout_constraints={");
+  for (int64_t o = 0; o < call.operand_count(); ++o) {
+    Add(o > 0 ? ", " : "", ShapeText(call.operand(o)->shape(), true));
+  }
+  Add("}");
+}
+
 void Printer::AppendFrontendAttributes(const FrontendAttributes& attributes) {
   std::string_view separator = ", frontend_attributes={";
   for (const auto& [key, text] : attributes.entries()) {
@@ -236,6 +250,7 @@ void Printer::Append(const Instruction& instruction) {
       }
     }
   }
+  if (HasCallLayouts(instruction)) AppendOperandLayouts(instruction);
   if (instruction.frontend_attributes()) {
     AppendFrontendAttributes(*instruction.frontend_attributes());
   }

@@ -142,6 +142,11 @@ Result<Shape> InferCustomCall(const InferenceInput& input) {
       return Error(input, "; output_to_operand_aliasing is of ", *from, " and ", *to,
                    "; they must be equal arrays");
     }
+    if (input.attributes.Text(Attr::kApiVersion) == "API_VERSION_TYPED_FFI" &&
+        to->minor_to_major() != from->minor_to_major()) {
+      return Error(input, "; output_to_operand_aliasing is of ", from->ToString(true), " and ",
+                   to->ToString(true), "; their layouts must be equal");
+    }
     for (const Shape* part : {to, from}) {
       if (!seen.insert(part).second) {
         return Error(input, "; output_to_operand_aliasing names one array twice");

@@ -39,8 +39,9 @@ bool DropMarker(Instruction* i) {
   return true;
 }
 
-// call(x) => copy(call(copy(x)))   where arrays are not row-major
+// call(x) => copy(call(copy(x)))   where arrays are not row-major, as the functions take them
 bool TakeRowMajor(Instruction* i) {
+  if (ir::HasCallLayouts(*i)) return false;
   Computation* c = i->parent();
   bool changed = false;
   for (int64_t o = 0; o < i->operand_count(); ++o) {

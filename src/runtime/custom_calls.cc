@@ -64,7 +64,12 @@ Result<std::shared_ptr<const lib::Function>> CustomCallRegistry::Make(
     std::string_view target, const CallSignature& signature) const {
   for (std::span<const lib::Entry> entries : {lib::Library(), Harness()}) {
     for (const lib::Entry& entry : entries) {
-      if (entry.target == target) return entry.make(signature);
+      if (entry.target != target) continue;
+      for (const std::vector<Shape>* shapes : {&signature.operands, &signature.results}) {
+        if (std::ranges::all_of(*shapes, &Shape::is_row_major)) continue;
+        return Unimplemented("is called as ", signature, "; it takes row-major arrays");
+      }
+      return entry.make(signature);
     }
   }
   Maker make;
@@ -82,7 +87,7 @@ Result<ProgramCalls> ProgramCalls::Make(const program::Program& program,
   static const CustomCallRegistry& own = *new CustomCallRegistry;
   if (!registry) registry = &own;
   ProgramCalls calls;
-  // Equal calls share a prepared function.
+  // Equal calls share a prepared function, unless it is the user's, which may have a state.
   std::map<std::pair<std::string_view, std::string_view>, std::shared_ptr<const Prepared>> known;
   for (const program::HostCall* call : program::HostCallSteps(program)) {
     calls.prepared_.resize(program.launches.size());
@@ -100,6 +105,7 @@ Result<ProgramCalls> ProgramCalls::Make(const program::Program& program,
           std::make_shared<const Prepared>(Prepared{*std::move(function), *std::move(signature)});
     }
     calls.prepared_[call->id] = prepared;
+    if (prepared->function->is_users()) prepared = nullptr;
   }
   return calls;
 }

@@ -3,11 +3,12 @@
 #include <cstring>
 
 #include "base/strings.h"
+#include "tensor/layouts.h"
 
 namespace kiln {
 namespace {
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 
 void Put(std::string& out, int64_t value) {
   for (int shift = 0; shift < 64; shift += 8) {
@@ -21,6 +22,8 @@ void Put(std::string& out, const std::vector<Shape>& shapes) {
     Put(out, static_cast<int64_t>(shape.type()));
     Put(out, shape.rank());
     for (int64_t d = 0; d < shape.rank(); ++d) Put(out, shape.dim(d));
+    Put(out, std::ssize(shape.minor_to_major()));
+    for (int64_t d : shape.minor_to_major()) Put(out, d);
   }
 }
 
@@ -58,6 +61,13 @@ class Reader {
       }
       Shape shape(static_cast<ElementType>(type), std::span<const int64_t>(dims));
       if (!ValidateShape(shape).ok()) return Bad();
+      KILN_ASSIGN_OR_RETURN(int64_t ordered, Count());
+      std::vector<int64_t> order;
+      for (int64_t d = 0; d < ordered; ++d) {
+        KILN_ASSIGN_OR_RETURN(order.emplace_back(), Number());
+      }
+      if (ordered != 0 && !IsPermutation(order, rank)) return Bad();
+      shape.set_minor_to_major(std::move(order));
       shapes.push_back(std::move(shape));
     }
     return shapes;
@@ -77,6 +87,13 @@ std::string CallSignature::Encode() const {
   Put(out, operands);
   Put(out, results);
   Put(out, scratch_bytes);
+  Put(out, api_version);
+  Put(out, has_side_effect);
+  Put(out, std::ssize(aliases));
+  for (auto [result, operand] : aliases) {
+    Put(out, static_cast<int64_t>(result));
+    Put(out, static_cast<int64_t>(operand));
+  }
   return out + attributes;
 }
 
@@ -92,6 +109,19 @@ Result<CallSignature> CallSignature::Decode(std::string_view bytes) {
   KILN_ASSIGN_OR_RETURN(signature.results, reader.Shapes());
   KILN_ASSIGN_OR_RETURN(signature.scratch_bytes, reader.Number());
   if (signature.scratch_bytes < 0) return Reader::Bad();
+  KILN_ASSIGN_OR_RETURN(signature.api_version, reader.Number());
+  KILN_ASSIGN_OR_RETURN(int64_t side_effect, reader.Number());
+  signature.has_side_effect = side_effect != 0;
+  KILN_ASSIGN_OR_RETURN(int64_t aliases, reader.Count());
+  for (int64_t k = 0; k < aliases; ++k) {
+    KILN_ASSIGN_OR_RETURN(int64_t result, reader.Number());
+    KILN_ASSIGN_OR_RETURN(int64_t operand, reader.Number());
+    if (result < 0 || result >= std::ssize(signature.results) || operand < 0 ||
+        operand >= std::ssize(signature.operands)) {
+      return Reader::Bad();
+    }
+    signature.aliases.emplace_back(result, operand);
+  }
   signature.attributes = reader.rest();
   return signature;
 }

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -10,14 +11,19 @@
 
 namespace kiln {
 
-// Operands and results are arrays in row-major order: tuples are flattened, in order, and tokens
-// omitted.
+// Operands and results are arrays, each with its layout in memory: tuples are flattened, in order,
+// and tokens omitted.
 struct CallSignature {
   std::vector<Shape> operands, results;
   // Scratch of the call, behind the results; 0 for none. Its contents are undefined.
   int64_t scratch_bytes = 0;
   // The op's text: backend_config of a custom call.
   std::string attributes;
+  // Of a custom call: the number of XLA's calling convention, from 1 to 4.
+  int64_t api_version = 1;
+  bool has_side_effect = false;
+  // (result, operand) that share memory.
+  std::vector<std::pair<size_t, size_t>> aliases;
 
   // The serialised form, stored in programs. Decode refuses invalid bytes, and bytes of later
   // versions.

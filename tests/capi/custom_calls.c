@@ -318,6 +318,163 @@ static void test_aliases(void) {
   kiln_context_release(context);
 }
 
+typedef struct Scaled {
+  int states, live, calls;
+} Scaled;
+
+/* The factor in the attributes is the state of the call, which is refused without one. */
+static kiln_error* instantiate(void* user_data, const kiln_custom_call* call, void** state) {
+  Scaled* scaled = user_data;
+  CHECK(call->api_version == 4 && call->has_side_effect == 0 && !call->state);
+  CHECK(call->operand_count == 1 && !call->operands[0]->data && call->operands[0]->rank == 2);
+  for (size_t i = 0; i < call->attribute_count; ++i) {
+    const kiln_call_attribute* attribute = call->attributes[i];
+    CHECK(attribute->struct_size >= sizeof(kiln_call_attribute));
+    if (attribute->name_length != 6 || strncmp(attribute->name, "factor", 6) != 0) continue;
+    CHECK(attribute->kind == KILN_CALL_SCALAR && attribute->dtype == KILN_F32);
+    ++scaled->states;
+    ++scaled->live;
+    *state = malloc(sizeof(float));
+    *(float*)*state = *(const float*)attribute->data;
+    return NULL;
+  }
+  return kiln_error_create(KILN_INVALID_ARGUMENT, "no factor", 9);
+}
+
+static void destroy_state(void* user_data, void* state) {
+  --((Scaled*)user_data)->live;
+  free(state);
+}
+
+/* x in column-major order -> scaled, in row-major order, and turned. */
+static kiln_error* scale(void* user_data, const kiln_custom_call* call) {
+  ++((Scaled*)user_data)->calls;
+  const kiln_call_array *x = call->operands[0], *y = call->results[0];
+  CHECK(x->minor_to_major[0] == 0 && x->minor_to_major[1] == 1);
+  CHECK(y->minor_to_major[0] == 1 && y->minor_to_major[1] == 0);
+  CHECK(call->aliases[0] == -1);
+  CHECK(call->attribute_count == 3);
+  const kiln_call_attribute *list = call->attributes[1], *more = call->attributes[2];
+  CHECK(strcmp(list->name, "list") == 0 && list->kind == KILN_CALL_ARRAY && list->count == 2);
+  CHECK(list->dtype == KILN_S64 && ((const int64_t*)list->data)[1] == -5);
+  CHECK(strcmp(more->name, "more") == 0 && more->kind == KILN_CALL_DICTIONARY && more->count == 2);
+  CHECK(more->members[0]->dtype == KILN_PRED && *(const uint8_t*)more->members[0]->data == 1);
+  CHECK(more->members[1]->kind == KILN_CALL_STRING && more->members[1]->count == 4);
+  CHECK(strcmp(more->members[1]->data, "text") == 0);
+  /* Column-major memory of [2,3] is row-major memory of [3,2]. */
+  for (int64_t i = 0; i < 6; ++i) {
+    ((float*)y->data)[i] = *(const float*)call->state * ((const float*)x->data)[i];
+  }
+  return NULL;
+}
+
+static kiln_value scaled(kiln_graph* graph, kiln_value x, const char* config) {
+  kiln_shape shape = KILN_SHAPE_INIT;
+  const int64_t dims[] = {3, 2}, order[] = {0, 1};
+  shape.dtype = KILN_F32;
+  shape.rank = 2;
+  shape.dims = dims;
+  const kiln_shape* result = &shape;
+  kiln_custom_call_options options = KILN_CUSTOM_CALL_OPTIONS_INIT;
+  options.backend_config = config;
+  options.backend_config_length = strlen(config);
+  options.api_version = 4;
+  options.operand_layouts = order;
+  options.operand_layout_count = 2;
+  return kiln_op_custom_call(graph, "scale", 5, &x, 1, &result, 1, &options);
+}
+
+static const int64_t kTwoThree[] = {2, 3};
+static const char kConfig[] =
+    "{factor = 2.0 : f32, list = dense<[4, -5]> : tensor<2xi64>, more = {a = true, b = \"text\"}}";
+
+static void test_handlers(void) {
+  Scaled user = {0};
+  kiln_context* context = context_of(1);
+  kiln_call_handler handler = KILN_CALL_HANDLER_INIT;
+  FAILS(KILN_INVALID_ARGUMENT, "execute is NULL",
+        kiln_context_register_call_handler(context, "scale", 5, &handler));
+  handler.execute = scale;
+  handler.instantiate = instantiate;
+  handler.destroy_state = destroy_state;
+  handler.user_data = &user;
+  OK(kiln_context_register_call_handler(context, "scale", 5, &handler));
+  const char* devices[] = {"CPU:0", "XLA_CPU:0", "GPU:0", "REFERENCE:0"};
+  for (int d = 0; d < 4; ++d) {
+    kiln_device* device = find_device(context, devices[d]);
+    kiln_graph* graph = make_graph(context, "scaled");
+    kiln_value x = kiln_op_parameter(graph, KILN_F32, kTwoThree, 2, "x", 1);
+    /* Two equal calls: each has a state. */
+    kiln_value y = kiln_op_add(graph, scaled(graph, kiln_op_negate(graph, x), kConfig),
+                               scaled(graph, x, kConfig));
+    y = kiln_op_subtract(graph, y, scaled(graph, x, kConfig));
+    kiln_executable* executable = compile_result(graph, y, device);
+    const int states = user.states, live = user.live;
+    if (d < 3) CHECK(live == 3);
+    const float xs[] = {1, 2, 3, 4, 5, 6}, expected[] = {-2, -8, -4, -10, -6, -12};
+    kiln_buffer *argument = NULL, *made = NULL;
+    OK(kiln_buffer_copy_host(device, KILN_F32, kTwoThree, 2, xs, sizeof xs, &argument));
+    OK(kiln_executable_run(executable, NULL, &argument, 1, &made, 1));
+    expect_f32(made, expected, 6);
+    if (d < 3) CHECK(user.states == states);
+    kiln_buffer_release(made);
+    kiln_buffer_release(argument);
+    kiln_executable_release(executable);
+    CHECK(user.live == 0);
+  }
+  CHECK(user.calls == 12);
+  kiln_graph* graph = make_graph(context, "refused");
+  kiln_value x = kiln_op_parameter(graph, KILN_F32, kTwoThree, 2, "x", 1);
+  kiln_value y = scaled(graph, x, "{list = 1 : i32}");
+  OK(kiln_graph_set_results(graph, &y, 1));
+  kiln_executable* executable = NULL;
+  FAILS(KILN_INVALID_ARGUMENT, "no factor", kiln_graph_compile(graph, NULL, &executable));
+  kiln_graph_release(graph);
+  graph = make_graph(context, "attributes");
+  x = kiln_op_parameter(graph, KILN_F32, kTwoThree, 2, "x", 1);
+  y = scaled(graph, x, "{factor = @f}");
+  OK(kiln_graph_set_results(graph, &y, 1));
+  FAILS(KILN_UNIMPLEMENTED, "attribute 'factor'", kiln_graph_compile(graph, NULL, &executable));
+  kiln_graph_release(graph);
+  kiln_context_release(context);
+  context = context_of(0);
+  FAILS(KILN_FAILED_PRECONDITION, "callbacks_from_any_thread",
+        kiln_context_register_call_handler(context, "scale", 5, &handler));
+  kiln_context_release(context);
+}
+
+static void test_layout_mistakes(void) {
+  kiln_context* context = context_of(0);
+  kiln_shape shape = KILN_SHAPE_INIT;
+  shape.dtype = KILN_F32;
+  const kiln_shape* result = &shape;
+  const int64_t order[] = {0, 1, 1, 1};
+  kiln_custom_call_options options = KILN_CUSTOM_CALL_OPTIONS_INIT;
+  options.operand_layouts = order;
+  options.operand_layout_count = 4;
+  options.api_version = 4;
+  for (int order_of = 0; order_of < 2; ++order_of) {
+    kiln_graph* graph = make_graph(context, "layouts");
+    kiln_value xs[] = {kiln_op_parameter(graph, KILN_F32, kTwoThree, 2, "x", 1), 0};
+    xs[1] = order_of ? kiln_op_parameter(graph, KILN_F32, kTwoThree, 2, "y", 1) : xs[0];
+    CHECK(!kiln_op_custom_call(graph, "f", 1, xs, order_of ? 2 : 1, &result, 1, &options));
+    BUILD_FAILS(KILN_INVALID_ARGUMENT,
+                order_of ? "operand_layouts has no layout of f32[2,3]"
+                         : "operand_layouts has 4 numbers; expected 2, the sum of the ranks",
+                graph);
+  }
+  kiln_graph* graph = make_graph(context, "untyped");
+  options.api_version = 0;
+  CHECK(!kiln_op_custom_call(graph, "f", 1, NULL, 0, &result, 1, &options));
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "layouts need", graph);
+  graph = make_graph(context, "version");
+  options.operand_layout_count = 0;
+  options.api_version = 5;
+  CHECK(!kiln_op_custom_call(graph, "f", 1, NULL, 0, &result, 1, &options));
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "api_version is 5; expected 0 to 4", graph);
+  kiln_context_release(context);
+}
+
 static void test_errors(void) {
   CHECK(!kiln_error_create(KILN_OK, "fine", 4));
   kiln_error* error = kiln_error_create(KILN_NOT_FOUND, NULL, 0);
@@ -337,6 +494,8 @@ int main(void) {
   test_registration();
   test_builder_mistakes();
   test_aliases();
+  test_handlers();
+  test_layout_mistakes();
   test_errors();
   return test_result();
 }

@@ -11,6 +11,7 @@
 #include "plugin/api/client.h"
 #include "plugin/api/event.h"
 #include "plugin/error.h"
+#include "plugin/ffi/targets.h"
 
 struct PJRT_DeviceDescription {
   int id = 0;
@@ -45,7 +46,8 @@ inline constexpr char kPlatform[] = "kiln";
 inline constexpr char kMemoryKind[] = "device";
 
 /** What is behind a PJRT_Client. Buffers and executables share it, so it outlives the client's
- *  destruction as long as they need it. Immutable after its creation. */
+ *  destruction as long as they need it. Immutable after its creation, but
+ *  for `ffi_targets`. */
 struct Client {
   Client() = default;
   Client(const Client&) = delete;
@@ -53,6 +55,7 @@ struct Client {
   ~Client();
 
   kiln_context* context = nullptr;
+  KnownTargets ffi_targets;
   PJRT_DeviceDescription description;
   PJRT_Memory memory;
   PJRT_Device device;

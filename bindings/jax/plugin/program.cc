@@ -108,6 +108,9 @@ PJRT_Error* DescribeCost(Program* program) {
 
 PJRT_Error* Compile(std::string_view code, const CompileOptions& options, Program* program) {
   Graph graph;
+  if (kiln_error* error = AddFfiTargets(program->client->context, &program->client->ffi_targets)) {
+    return TakeError(error);
+  }
   if (kiln_error* error = kiln_graph_from_stablehlo(program->client->context, code.data(),
                                                     code.size(), nullptr, &graph.graph)) {
     return TakeError(error);

@@ -168,7 +168,7 @@ PJRT_Api MakeTable() {
 }  // namespace
 }  // namespace kiln_jax
 
-/** The only symbol of the library: the table, which lives as long as the library. Any thread. */
+/** The table, which lives as long as the library. Any thread. */
 extern "C" __attribute__((visibility("default"))) const PJRT_Api* GetPjrtApi();
 
 const PJRT_Api* GetPjrtApi() {

@@ -2,7 +2,7 @@
 
 import ctypes
 import threading
-from typing import Any, Callable, List, Optional, TypeVar
+from typing import Any, Callable, Dict, List, Optional, TypeVar
 
 from . import _numpy, _structs
 from ._arrays import Shape
@@ -19,9 +19,27 @@ _make_error.restype = ctypes.c_void_p
 _make_error.argtypes = FUNCTIONS['kiln_error_create'][1]
 
 
+def _attribute(struct: _structs.CallAttribute) -> Any:
+    """The value of an attribute."""
+    if struct.kind == 4:
+        return _attributes(struct.members, struct.count)
+    if struct.kind == 3:
+        return ctypes.string_at(struct.data, struct.count)
+    kind = dtype_name(struct.dtype)
+    shape = Shape(kind, (struct.count,), struct.count * DType(kind).itemsize)
+    values = _numpy.array_of(_numpy.Memory(None, struct.data or 0, shape, True), kind).tolist()
+    return values[0] if struct.kind == 1 else values
+
+
+def _attributes(structs: Any, count: int) -> Dict[str, Any]:
+    made = (structs[i].contents for i in range(count))
+    return {ctypes.string_at(s.name, s.name_length).decode('utf-8', 'replace'): _attribute(s)
+            for s in made}
+
+
 class CallArray:
-    """An array of a custom call: `numpy.asarray` of it is the same memory, valid until the function
-    returns.
+    """An array of a custom call: `numpy.asarray` of it is the same memory, in the layout that the
+    call demands, valid until the function returns.
 
     Attributes:
         shape: element type, sizes and bytes
@@ -31,6 +49,7 @@ class CallArray:
         self.shape = Shape(dtype_name(struct.dtype), tuple(struct.dims[:struct.rank]),
                            struct.byte_size)
         self._address, self._readonly = struct.data or 0, readonly
+        self._minor_to_major = tuple(struct.minor_to_major[:struct.rank])
 
     @property
     def dtype(self) -> DType:
@@ -38,8 +57,13 @@ class CallArray:
         return DType(self.shape.dtype)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
-        memory = _numpy.Memory(self, self._address, self.shape, self._readonly)
-        return _numpy.converted(_numpy.array_of(memory, self.shape.dtype), dtype, copy)
+        order = self._minor_to_major[::-1]  # of the dimensions in memory
+        shape = Shape(self.shape.dtype, tuple(self.shape.dims[d] for d in order),
+                      self.shape.byte_size)
+        memory = _numpy.Memory(self, self._address, shape, self._readonly)
+        array = _numpy.array_of(memory, shape.dtype)
+        array = array.transpose(tuple(order.index(d) for d in range(len(order))))
+        return _numpy.converted(array, dtype, copy)
 
     def __repr__(self) -> str:
         return '<kiln.CallArray {!r}>'.format(self.shape)
@@ -51,6 +75,7 @@ class CustomCall:
     Attributes:
         target: the name in the call
         backend_config: the op's text for the function
+        attributes: of a typed call, by name: numbers, `bytes`, lists of numbers and dictionaries
         operands: the arrays to read, `CallArray`s
         results: the arrays to fill in, `CallArray`s
     """
@@ -61,6 +86,7 @@ class CustomCall:
 
         self.target = string(struct.target, struct.target_length)
         self.backend_config = string(struct.backend_config, struct.backend_config_length)
+        self.attributes = _attributes(struct.attributes, struct.attribute_count)
         self.operands: List[CallArray] = [
             CallArray(struct.operands[i].contents, True) for i in range(struct.operand_count)]
         self.results: List[CallArray] = [

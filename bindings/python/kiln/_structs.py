@@ -80,7 +80,22 @@ class CallArray(ctypes.Structure):
                 ('rank', c_size_t),
                 ('dims', POINTER(c_int64)),
                 ('data', c_void_p),
-                ('byte_size', c_int64)]
+                ('byte_size', c_int64),
+                ('minor_to_major', POINTER(c_int64))]
+
+
+class CallAttribute(ctypes.Structure):
+    """kiln_call_attribute"""
+
+
+CallAttribute._fields_ = [('struct_size', c_size_t),
+                          ('name', c_void_p),
+                          ('name_length', c_size_t),
+                          ('kind', c_int32),
+                          ('dtype', c_int32),
+                          ('count', c_size_t),
+                          ('data', c_void_p),
+                          ('members', POINTER(POINTER(CallAttribute)))]
 
 
 class CustomCall(ctypes.Structure):
@@ -94,7 +109,24 @@ class CustomCall(ctypes.Structure):
                 ('operands', POINTER(POINTER(CallArray))),
                 ('operand_count', c_size_t),
                 ('results', POINTER(POINTER(CallArray))),
-                ('result_count', c_size_t)]
+                ('result_count', c_size_t),
+                ('api_version', c_int32),
+                ('has_side_effect', c_int32),
+                ('attributes', POINTER(POINTER(CallAttribute))),
+                ('attribute_count', c_size_t),
+                ('aliases', POINTER(c_int64)),
+                ('state', c_void_p)]
+
+
+class CallHandler(ctypes.Structure):
+    """kiln_call_handler"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('execute', c_void_p),
+                ('instantiate', c_void_p),
+                ('destroy_state', c_void_p),
+                ('user_data', c_void_p),
+                ('destroy', c_void_p)]
 
 
 class CustomCallOptions(ctypes.Structure):
@@ -106,7 +138,11 @@ class CustomCallOptions(ctypes.Structure):
                 ('aliases', POINTER(c_int64)),
                 ('alias_count', c_size_t),
                 ('has_side_effect', c_int32),
-                ('reserved', c_int32)]
+                ('api_version', c_int32),
+                ('operand_layouts', POINTER(c_int64)),
+                ('operand_layout_count', c_size_t),
+                ('result_layouts', POINTER(c_int64)),
+                ('result_layout_count', c_size_t)]
 
 
 class AttentionOptions(ctypes.Structure):

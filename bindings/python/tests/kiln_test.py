@@ -537,6 +537,31 @@ class KilnTest(unittest.TestCase):
             self.assertEqual(numpy.asarray(length).tolist(), 5)
             self.assertEqual(seen.pop(), ('norm', 'L2', kiln.Shape('f32', (2,), 8)))
 
+    def test_calls_with_attributes_and_layouts(self):
+        seen = []
+
+        def turn(call):
+            seen.append(call.attributes)
+            x, y = numpy.asarray(call.operands[0]), numpy.asarray(call.results[0])
+            self.assertTrue(x.flags.f_contiguous and y.flags.c_contiguous)
+            y[...] = x.T
+
+        self.context.register_call('turn', turn)
+        for device in ('CPU:0', 'REFERENCE:0'):
+            graph = self.context.graph_from_stablehlo('''
+                func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+                  %0 = stablehlo.custom_call @turn(%x) {api_version = 4 : i32,
+                    operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
+                    result_layouts = [dense<[1, 0]> : tensor<2xindex>],
+                    backend_config = {a = 3 : i32, b = [1.5, 2.5], c = {d = true, e = "text"}}
+                  } : (tensor<2x3xf32>) -> tensor<3x2xf32>
+                  return %0 : tensor<3x2xf32>
+                }''')
+            x = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+            numpy.testing.assert_array_equal(graph.compile(self.context.device(device))(x), x.T)
+            self.assertEqual(seen.pop(), {'a': 3, 'b': [1.5, 2.5],
+                                          'c': {'d': True, 'e': b'text'}})
+
     def test_functions_that_fail(self):
         def refuse(call):
             if call.backend_config == 'kiln':

@@ -1,7 +1,6 @@
 #include "device/reference/custom_calls.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "base/strings.h"
 #include "interp/narrow.h"
 #include "program/program.h"
+#include "tensor/layouts.h"
 
 namespace kiln::device {
 namespace {
@@ -50,10 +50,12 @@ interp::CustomCall CustomCallBy(const runtime::CallHost& host) {
     KILN_ASSIGN_OR_RETURN(auto function, FunctionOf(called, host));
     Arrays arrays;
     std::vector<void*> args;
-    for (const Literal* operand : operands) {
-      args.push_back(arrays.New(operand->byte_size()));
-      if (operand->byte_size() == 0) continue;
-      std::memcpy(args.back(), operand->data(), static_cast<size_t>(operand->byte_size()));
+    for (size_t o = 0; o < operands.size(); ++o) {
+      args.push_back(arrays.New(operands[o]->byte_size()));
+      // A host callback's operands can have other sizes than its signature.
+      Shape shape = operands[o]->shape();
+      shape.set_minor_to_major(signature.operands[o].minor_to_major());
+      CopyToLayout(shape, operands[o]->data(), static_cast<std::byte*>(args.back()));
     }
     std::vector<Literal> results;
     for (const Shape& shape : signature.results) {
@@ -72,8 +74,8 @@ interp::CustomCall CustomCallBy(const runtime::CallHost& host) {
     }
     for (size_t r = 0; r < results.size(); ++r) {
       if (results[r].byte_size() == 0) continue;
-      std::memcpy(results[r].data(), args[first_result + r],
-                  static_cast<size_t>(results[r].byte_size()));
+      CopyFromLayout(signature.results[r], static_cast<const std::byte*>(args[first_result + r]),
+                     results[r].data());
       const Shape& shape = results[r].shape();
       interp::Normalise(shape.type(), results[r].data(), shape.num_elements());
     }

@@ -2,8 +2,10 @@
 #include "stablehlo/import/calls.h"
 
 #include "interp/harness.h"
+#include "ir/host_call.h"
 #include "stablehlo/import/extensions.h"
 #include "stablehlo/mlir/print.h"
+#include "tensor/layouts.h"
 
 namespace kiln::stablehlo {
 namespace {
@@ -36,20 +38,56 @@ Result<Values> CallTo(Op& op, std::string_view target, Values operands, std::str
 
 namespace {
 
-// Layouts that are not row-major mean other memory than functions are given.
-Status RequireRowMajor(const Op& op, std::string_view name) {
+// Gives the arrays among the shapes the layouts of an attribute.
+Status TakeLayouts(const Op& op, std::string_view name, std::span<Shape> shapes) {
   const Attribute* layouts = op.Find(name);
   if (!layouts) return OkStatus();
-  for (const Attribute* layout : layouts->items) {
-    const std::optional<std::vector<int64_t>> order = mlir::IntsOf(*layout);
-    if (!order) continue;
-    for (size_t d = 0; d < order->size(); ++d) {
-      if ((*order)[d] == static_cast<int64_t>(order->size() - 1 - d)) continue;
-      return Unimplemented("the attribute ", name,
-                           " has a layout that is not row-major, which is not implemented");
+  if (layouts->items.size() != shapes.size()) {
+    return InvalidArgument(name, " has ", layouts->items.size(), " layouts; expected ",
+                           shapes.size());
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const std::optional<std::vector<int64_t>> order = mlir::IntsOf(*layouts->items[i]);
+    if (!shapes[i].is_array() || (shapes[i].rank() == 0 && (!order || order->empty()))) continue;
+    if (!order || !IsPermutation(*order, shapes[i].rank())) {
+      return InvalidArgument(name, " has no layout of ", shapes[i], " at ", i);
     }
+    shapes[i].set_minor_to_major(*order);
   }
   return OkStatus();
+}
+
+// Functions of untyped calls see memory alone: an array in another layout is one of permuted
+// dimensions in row-major order. Turns the operands of such a call, and the shapes of its results.
+Ints MajorToMinor(const Shape& shape) {
+  return Ints(shape.minor_to_major().rbegin(), shape.minor_to_major().rend());
+}
+
+Shape Turned(const Shape& shape) {
+  std::vector<Dimension> dimensions;
+  for (int64_t d : MajorToMinor(shape)) dimensions.push_back(shape.dimension(d));
+  return Shape(shape.type(), std::move(dimensions));
+}
+
+// The operand as the function takes it.
+Instruction* ForCall(Op& op, Instruction* operand, const Shape& shape, bool typed) {
+  if (shape.is_row_major()) return operand;
+  if (!typed) return op.b.Transpose(operand, MajorToMinor(shape));
+  Instruction* copy = op.b.Add(Opcode::kCopy, {operand});
+  if (copy) copy->set_shape(shape);
+  return copy;
+}
+
+// The result in row-major order.
+Instruction* FromCall(Op& op, Instruction* result, const Shape& shape, bool typed) {
+  if (shape.is_row_major()) return result;
+  if (typed) return op.b.Add(Opcode::kCopy, {result});
+  const Ints order = MajorToMinor(shape);
+  Ints back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  return op.b.Transpose(result, back);
 }
 
 Result<std::vector<OperandAlias>> AliasesOf(const Op& op) {
@@ -80,42 +118,49 @@ Result<std::vector<ir::Computation*>> CalledBy(Op& op) {
   return called;
 }
 
-std::string_view ApiVersionName(int64_t version) {
-  switch (version) {
-    case 2:
-      return "API_VERSION_STATUS_RETURNING";
-    case 3:
-      return "API_VERSION_STATUS_RETURNING_UNIFIED";
-    case 4:
-      return "API_VERSION_TYPED_FFI";
-    default:
-      return "";
-  }
-}
-
 Result<Values> CustomCall(Op& op) {
   KILN_ASSIGN_OR_RETURN(std::string target, op.Word("call_target_name"));
   if (const Lowering extension = FindExtension(target)) return extension(op);
   KILN_ASSIGN_OR_RETURN(bool side_effect, op.Bool("has_side_effect"));
-  for (std::string_view name : {"operand_layouts", "result_layouts"}) {
-    KILN_RETURN_IF_ERROR(RequireRowMajor(op, name).WithContext(Cat("@", target)));
-  }
   KILN_ASSIGN_OR_RETURN(ShapeOperands shapes, ShapeOperandsOf(op));
   KILN_ASSIGN_OR_RETURN(std::vector<OperandAlias> aliases, AliasesOf(op));
   KILN_ASSIGN_OR_RETURN(std::vector<ir::Computation*> called, CalledBy(op));
   KILN_ASSIGN_OR_RETURN(int64_t version, op.Int("api_version", 1));
   Attributes attributes;
   if (!aliases.empty()) attributes.Set(Attr::kOutputToOperandAliasing, std::move(aliases));
-  if (!ApiVersionName(version).empty()) {
-    attributes.Set(Attr::kApiVersion, std::string(ApiVersionName(version)));
+  // The original one is HLO's default.
+  if (const std::string_view name = ir::ApiVersionName(version); version != 1 && !name.empty()) {
+    attributes.Set(Attr::kApiVersion, std::string(name));
   }
-  const Attribute* config = op.Find("backend_config");
+  // The dictionary of a typed call is MHLO's attribute where the program is of an older version.
+  const Attribute* config = op.Find("mhlo.backend_config");
+  if (!config) config = op.Find("backend_config");
   const std::string text = !config                              ? ""
                            : config->is(AttributeKind::kString) ? config->text
                                                                 : mlir::ToText(*config);
+  std::vector<Shape> operands, results = std::move(shapes.results);
+  for (const Instruction* operand : shapes.others) operands.push_back(operand->shape());
+  for (size_t i = results.size(); i < op.result_count(); ++i) {
+    KILN_ASSIGN_OR_RETURN(results.emplace_back(), op.ResultShape(i));
+  }
+  KILN_RETURN_IF_ERROR(TakeLayouts(op, "operand_layouts", operands));
+  KILN_RETURN_IF_ERROR(TakeLayouts(op, "result_layouts", results));
+  const bool typed = version == ir::kTypedApiVersion;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    shapes.others[i] = ForCall(op, shapes.others[i], operands[i], typed);
+  }
+  std::vector<Shape> promised = results;
+  for (Shape& shape : promised) {
+    if (!typed && !shape.is_row_major()) shape = Turned(shape);
+  }
   side_effect |= interp::Harness::Has(target);
-  return CallTo(op, target, std::move(shapes.others), text, side_effect, std::move(attributes),
-                std::move(called), std::move(shapes.results));
+  KILN_ASSIGN_OR_RETURN(Values values,
+                        CallTo(op, target, std::move(shapes.others), text, side_effect,
+                               std::move(attributes), std::move(called), std::move(promised)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = FromCall(op, values[i], results[i], typed);
+  }
+  return values;
 }
 
 // An operation of the dialect check, whose expected value is an operand or an attribute.

@@ -202,6 +202,41 @@ ENTRY main {
   EXPECT_EQ(x.called(0)->name(), "negate");
 }
 
+TEST(CallOps, LayoutsOfCalls) {
+  constexpr std::string_view kCall =
+      "%t = (f32[3,2]{0,1}, f32[2,3]{0,1}) custom-call(%b, %a), custom_call_target=\"f\", "
+      "output_to_operand_aliasing={{1}: (0, {})}, backend_config=\"{k = 1 : i64}\", "
+      "api_version=API_VERSION_TYPED_FFI, "
+      "operand_layout_constraints={f32[2,3]{0,1}, f32[2,3]{1,0}}";
+  auto module = ParseOrDie(Cat("ENTRY main {\n  a = f32[2,3] parameter(0)\n  b = f32[2,3]{0,1} ",
+                               "copy(a)\n  ROOT ", kCall, "\n}"));
+  EXPECT_NE(ToHloText(*module).find(kCall), std::string::npos) << ToHloText(*module);
+
+  auto call = [](std::string_view attributes) {
+    return Cat("ENTRY main {\n  a = f32[2,3] parameter(0)\n  ROOT r = f32[2,3] custom-call(a), ",
+               "custom_call_target=\"f\", ", attributes, "\n}\n");
+  };
+  // A layout that the operand does not have is copied to, for typed calls.
+  module =
+      ParseOrDie(call("operand_layout_constraints={f32[2,3]{0,1}}, "
+                      "api_version=API_VERSION_TYPED_FFI"));
+  EXPECT_EQ(FindInstruction(*module, "r")->operand(0)->opcode(), Opcode::kCopy);
+  EXPECT_EQ(FindInstruction(*module, "r")->operand(0)->shape().ToString(), "f32[2,3]{0,1}");
+  module = ParseOrDie(call("operand_layout_constraints={f32[2,3]{0,1}}"));
+  EXPECT_EQ(FindInstruction(*module, "r")->operand(0)->name(), "a");
+
+  EXPECT_EQ(ParseError(call("operand_layout_constraints={f32[3,2]{0,1}}")),
+            "INVALID_ARGUMENT: line 3, column 83: found 'f32'; expected the shape of operand 0, "
+            "f32[2,3]");
+  const std::string error = ParseError(
+      call("operand_layout_constraints={f32[2,3]{0,1}}, output_to_operand_aliasing={{}: (0, {})}, "
+           "api_version=API_VERSION_TYPED_FFI"));
+  EXPECT_NE(error.find("output_to_operand_aliasing is of f32[2,3]{0,1} and f32[2,3]{1,0}; their "
+                       "layouts must be equal"),
+            std::string::npos)
+      << error;
+}
+
 TEST(CallOps, TextErrors) {
   auto error = [](std::string_view instruction) {
     return ParseError(

@@ -314,8 +314,36 @@ TEST(StablehloImportOps, CustomCalls) {
   EXPECT_EQ(Entry("func.func @main(%x: tensor<2x2xf32>) {\n"
                   "stablehlo.custom_call @f(%x) {operand_layouts = [dense<[0, 1]> : "
                   "tensor<2xindex>], result_layouts = []} : (tensor<2x2xf32>) -> ()\nreturn\n}"),
-            "UNIMPLEMENTED: line 2, column 1: 'stablehlo.custom_call': @f: the attribute "
-            "operand_layouts has a layout that is not row-major, which is not implemented");
+            "%transpose = f32[2,2]{1,0} transpose(%arg0), dimensions={1,0}\n"
+            "%custom-call = () custom-call(%transpose), custom_call_target=\"f\"\n");
+}
+
+TEST(StablehloImportOps, CallsWithAttributesAndLayouts) {
+  auto call = [](std::string_view attributes) {
+    return Entry(
+        Cat("func.func @main(%x: tensor<2x3xf32>, %n: tensor<i32>) -> tensor<3x2xf32> {\n"
+            "%0 = stablehlo.custom_call @f(%x, %n) {",
+            attributes,
+            "} : (tensor<2x3xf32>, tensor<i32>) -> tensor<3x2xf32>\nreturn %0 : "
+            "tensor<3x2xf32>\n}"));
+  };
+  // Results are copied to row-major order, in which values of programs are.
+  EXPECT_EQ(call("api_version = 4 : i32, mhlo.backend_config = {b = \"t\", a = dense<[1, 2]> : "
+                 "tensor<2xi64>}, operand_layouts = [dense<[1, 0]> : tensor<2xindex>, dense<> : "
+                 "tensor<0xindex>], result_layouts = [dense<[0, 1]> : tensor<2xindex>]"),
+            "%custom-call = f32[3,2]{0,1} custom-call(%arg0, %arg1), custom_call_target=\"f\", "
+            "backend_config=\"{a = dense<[1, 2]> : tensor<2xi64>, b = \\\"t\\\"}\", "
+            "api_version=API_VERSION_TYPED_FFI, "
+            "operand_layout_constraints={f32[2,3]{1,0}, s32[]}\n"
+            "%copy = f32[3,2]{1,0} copy(%custom-call)\n");
+  auto has = [&](std::string_view attributes, std::string_view part) {
+    EXPECT_NE(call(attributes).find(part), std::string::npos) << call(attributes);
+  };
+  has("operand_layouts = [dense<[1, 1]> : tensor<2xindex>, dense<> : tensor<0xindex>]",
+      "operand_layouts has no layout of f32[2,3] at 0");
+  has("result_layouts = [dense<> : tensor<0xindex>]", "result_layouts has no layout");
+  has("operand_layouts = [dense<[1, 0]> : tensor<2xindex>]",
+      "operand_layouts has 1 layouts; expected 2");
 }
 
 TEST(StablehloImportOps, Processes) {

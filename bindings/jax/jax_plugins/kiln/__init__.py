@@ -31,14 +31,18 @@ def initialize():
     """Registers the platform. JAX calls it once, in every process."""
     from jax._src import xla_bridge
 
+    from . import ffi
+
     # Below the priority of cpu: Kiln is the default platform only where JAX_PLATFORMS says so. A
     # client that cannot be made must not break programs that do not ask for it.
-    xla_bridge.register_plugin(PLATFORM, priority=-1, library_path=library_path())
+    path = library_path()
+    xla_bridge.register_plugin(PLATFORM, priority=-1, library_path=path)
     factories = getattr(xla_bridge, '_backend_factories', None)
     if factories and PLATFORM in factories:
         factories[PLATFORM] = dataclasses.replace(factories[PLATFORM], fail_quietly=True)
     _register_lowerings()
     _allow_donation()
+    ffi.install(PLATFORM, path)
 
 
 def _register_lowerings():
