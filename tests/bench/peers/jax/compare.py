@@ -58,7 +58,7 @@ def difference(folder):
     if sorted(ours) != sorted(theirs):
         return math.inf
     largest = [float(np.abs(theirs[key]).max(initial=0)) for key in theirs]
-    floor = 1e-3 * max(largest, default=0) or 1.0
+    floor = 1e-2 * max(largest, default=0) or 1.0
     return max((float(np.abs(ours[key] - theirs[key]).max(initial=0)) / max(size, floor)
                 for key, size in zip(theirs, largest)), default=0.0)
 

@@ -86,7 +86,8 @@ jnp.clip = clip
 
 
 def inputs(kind, config, batch, length, side):
-    random = np.random.default_rng(1)
+    # With this seed no ReLU of ResNet-50 has an argument within rounding of 0, where gradients jump.
+    random = np.random.default_rng(13)
     text_config = getattr(config, 'text_config', config)
 
     def ids():

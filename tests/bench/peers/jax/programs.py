@@ -97,7 +97,7 @@ def nuts():
 
     def run(x, y):
         sampler.run(jax.random.key(0), x, y)
-        return {k: v.mean(0) for k, v in sampler.get_samples().items()}
+        return jnp.hstack([v.mean(0) for v in sampler.get_samples().values()])
 
     return run, regression_data(), None
 
