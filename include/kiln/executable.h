@@ -88,13 +88,18 @@ typedef struct kiln_compile_options {
   int32_t dump_large_constants; /**< 1: dumps show all constants; 0: constants of more than 256
                                      elements are elided as "{...}" */
   int32_t reserved;             /**< 0 */
+  const size_t* donors; /**< numbers of arguments that executions may donate although no alias
+                             names them. Each gets the first result of its type and sizes
+                             that has memory of its own, as an alias that need not be
+                             donated; without one, executions free the memory */
+  size_t donor_count;   /**< number of `donors` */
 } kiln_compile_options;
 
 /** Makes default ::kiln_compile_options of a variable. */
 #define KILN_COMPILE_OPTIONS_INIT                                                       \
   {                                                                                     \
     sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, \
-        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0                                        \
+        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0, NULL, 0                               \
   }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_compile_options). NULL, or a
@@ -160,6 +165,15 @@ KILN_API kiln_error* kiln_executable_result_shape(const kiln_executable* executa
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_result_alias(const kiln_executable* executable, size_t index,
                                                   int64_t* argument);
+
+/** Whether the program allows the donation of an argument: one with a result in its memory, one
+ *  marked `jax.buffer_donor` in StableHLO, or one of kiln_compile_options::donors. Executions may
+ *  donate others, too; these have no use for it.
+ *  @return 1 or 0; 0 for a number beyond the last
+ *
+ *  Any thread. \since 0.1 */
+KILN_API int32_t kiln_executable_argument_is_donatable(const kiln_executable* executable,
+                                                       size_t index);
 
 /** The cost of a program. \since 0.1 */
 typedef struct kiln_program_info {

@@ -100,6 +100,24 @@ KILN_API kiln_error* kiln_graph_from_stablehlo(kiln_context* context, const void
                                                const kiln_stablehlo_options* options,
                                                kiln_graph** graph);
 
+/** The text of an attribute of an argument of the entry function that kiln_graph_from_stablehlo()
+ *  read, such as "mhlo.memory_kind" or "mhlo.layout_mode": a string as it is, an integer in
+ * decimal, a boolean or an attribute without a value as "true" or "false". Changes of the graph do
+ * not change it.
+ *  @param index the number of the argument, tokens included
+ *  @param name the attribute's name, of `name_length` bytes
+ *  @param length unless NULL, receives the number of bytes
+ *  @return the text, null-terminated, which lives as long as the graph; NULL if there is no such
+ *          argument or attribute, or one of another kind, and for other graphs \since 0.1 */
+KILN_API const char* kiln_graph_argument_attribute(const kiln_graph* graph, size_t index,
+                                                   const char* name, size_t name_length,
+                                                   size_t* length);
+
+/** The same for a result of the entry function. \since 0.1 */
+KILN_API const char* kiln_graph_result_attribute(const kiln_graph* graph, size_t index,
+                                                 const char* name, size_t name_length,
+                                                 size_t* length);
+
 /** Adds a reference; NULL is allowed. Any thread. \since 0.1 */
 KILN_API void kiln_graph_retain(kiln_graph* graph);
 

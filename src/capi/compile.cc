@@ -155,6 +155,28 @@ Status AddAliases(const kiln_compile_options& options, kiln::ir::Module& module)
   return OkStatus();
 }
 
+// The marks of the program, and the option.
+Result<std::vector<size_t>> DonorsOf(const kiln_graph& graph, const kiln_compile_options& options) {
+  if (!options.donors && options.donor_count > 0) {
+    return InvalidArgument("kiln_compile_options.donors is NULL");
+  }
+  std::vector<size_t> donors(options.donors, options.donors + options.donor_count);
+  // Marks are by parameters; arguments are the arrays in these.
+  const auto parameters = graph.entry().parameters();
+  size_t number = 0;
+  for (size_t p = 0; p < graph.entry_attributes().arguments.size() && p < parameters.size(); ++p) {
+    const auto& attributes = graph.entry_attributes().arguments[p];
+    const auto mark = attributes.find(kiln::stablehlo::kBufferDonor);
+    const bool is_donor = mark != attributes.end() && mark->second == "true";
+    kiln::ForEachLeaf(parameters[p]->shape(), [&](const kiln::Shape& leaf, auto) {
+      if (!leaf.is_array()) return;
+      if (is_donor) donors.push_back(number);
+      ++number;
+    });
+  }
+  return donors;
+}
+
 Status CheckSymbolsAreThere(const kiln_graph& graph, const kiln::SymbolSizes& sizes) {
   if (sizes.empty()) return OkStatus();
   std::set<std::string> names = kiln::ir::SymbolsOf(graph.module());
@@ -207,6 +229,7 @@ Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
   kiln::TraceSpan preparation(trace.get(), "copy the graph", "stage");
   KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));
   KILN_RETURN_IF_ERROR(AddAliases(options, *module));
+  KILN_ASSIGN_OR_RETURN(compile.donors, DonorsOf(graph, options));
   preparation.End();
   return kiln::client::Compile(*device, std::move(module), std::move(compile));
 }

@@ -58,6 +58,15 @@ kiln_error* kiln_buffer_adopt_device(kiln_device* device, kiln_dtype dtype, cons
   });
 }
 
+kiln_error* kiln_buffer_address(kiln_buffer* buffer, const void** data) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_address", {{"buffer", buffer}, {"data", data}}));
+    KILN_RETURN_IF_ERROR(Unwrap(buffer)->CheckNotDonated());
+    *data = Unwrap(buffer)->data();
+    return OkStatus();
+  });
+}
+
 kiln_error* kiln_buffer_device_data(kiln_buffer* buffer, const void** data) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_device_data", {{"buffer", buffer}, {"data", data}}));

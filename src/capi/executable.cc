@@ -90,6 +90,11 @@ kiln_error* kiln_executable_result_shape(const kiln_executable* executable, size
   });
 }
 
+int32_t kiln_executable_argument_is_donatable(const kiln_executable* executable, size_t index) {
+  if (!executable || index >= Unwrap(executable)->signature().parameters.size()) return 0;
+  return Unwrap(executable)->is_donatable(index) ? 1 : 0;
+}
+
 kiln_error* kiln_executable_info(const kiln_executable* executable, kiln_program_info* info) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(

@@ -17,6 +17,7 @@
 #include "capi/symbol_numbers.h"
 #include "ir/ir.h"
 #include "kiln/graph.h"
+#include "stablehlo/import/entry_attributes.h"
 
 struct kiln_graph : kiln::Counted<kiln_graph> {
  public:
@@ -59,6 +60,10 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   // By its name, or by an op_name that one value alone has. Null if there is none.
   kiln::Result<kiln::ir::Instruction*> FindValue(std::string_view name) const;
 
+  // Of the program that the graph was read from.
+  kiln::stablehlo::EntryAttributes& entry_attributes() { return entry_attributes_; }
+  const kiln::stablehlo::EntryAttributes& entry_attributes() const { return entry_attributes_; }
+
   kiln::capi::SymbolNumbers& symbols() { return symbols_; }
   const kiln::capi::SymbolNumbers& symbols() const { return symbols_; }
   // Sizes given by the user: numbers, and numbers of symbolic sizes.
@@ -89,6 +94,7 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   std::unordered_map<const kiln::ir::Instruction*, size_t> indices_;
   kiln::capi::AttributesPool attributes_;
   kiln::capi::Scopes scopes_{attributes_};
+  kiln::stablehlo::EntryAttributes entry_attributes_;
   kiln::capi::SymbolNumbers symbols_;
   std::unordered_map<const kiln::ir::Instruction*, std::vector<int64_t>> dims_;
   std::map<std::pair<uint32_t, uint64_t>, kiln::ir::Computation*> regions_;

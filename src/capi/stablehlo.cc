@@ -46,6 +46,17 @@ Result<kiln::stablehlo::ImportOptions> OptionsOf(const kiln_stablehlo_options* g
   return options;
 }
 
+const char* AttributeOf(const std::vector<kiln::stablehlo::EntryAttributes::Map>& all, size_t index,
+                        const char* name, size_t name_length, size_t* length) {
+  const std::string* found = nullptr;
+  if (name && index < all.size()) {
+    auto it = all[index].find(std::string_view(name, name_length));
+    if (it != all[index].end()) found = &it->second;
+  }
+  if (length) *length = found ? found->size() : 0;
+  return found ? found->c_str() : nullptr;
+}
+
 }  // namespace
 
 void kiln_stablehlo_options_init(kiln_stablehlo_options* options, size_t size) {
@@ -62,12 +73,30 @@ kiln_error* kiln_graph_from_stablehlo(kiln_context* context, const void* program
         std::string_view bytes,
         kiln::capi::TextOf("program", static_cast<const char*>(program), program_size));
     KILN_ASSIGN_OR_RETURN(kiln::stablehlo::ImportOptions wanted, OptionsOf(options));
+    kiln::stablehlo::EntryAttributes attributes;
+    wanted.entry_attributes = &attributes;
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::mlir::Module> tree,
                           kiln::stablehlo::IsBytecode(bytes) ? kiln::stablehlo::ReadBytecode(bytes)
                                                              : kiln::stablehlo::ReadText(bytes));
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::ir::Module> module,
                           kiln::stablehlo::Import(*tree, wanted));
-    *graph = kiln::capi::GraphOf(*kiln::capi::Unwrap(context), std::move(module));
+    kiln_graph* made = kiln::capi::GraphOf(*kiln::capi::Unwrap(context), std::move(module));
+    made->entry_attributes() = std::move(attributes);
+    *graph = made;
     return OkStatus();
   });
+}
+
+const char* kiln_graph_argument_attribute(const kiln_graph* graph, size_t index, const char* name,
+                                          size_t name_length, size_t* length) {
+  static const std::vector<kiln::stablehlo::EntryAttributes::Map> none;
+  return AttributeOf(graph ? graph->entry_attributes().arguments : none, index, name, name_length,
+                     length);
+}
+
+const char* kiln_graph_result_attribute(const kiln_graph* graph, size_t index, const char* name,
+                                        size_t name_length, size_t* length) {
+  static const std::vector<kiln::stablehlo::EntryAttributes::Map> none;
+  return AttributeOf(graph ? graph->entry_attributes().results : none, index, name, name_length,
+                     length);
 }

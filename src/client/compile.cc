@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "base/strings.h"
 #include "base/trace.h"
+#include "client/donation.h"
 #include "client/dumps.h"
 
 namespace kiln::client {
@@ -43,6 +44,7 @@ Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Modu
   ApplyFlags(client.flags().compile, compiler);
   Dumps dumps(client, *module, compiler);
   KILN_RETURN_IF_ERROR(dumps.Open(options.dump_folder));
+  KILN_ASSIGN_OR_RETURN(std::vector<bool> donatable, AliasDonors(options.donors, *module));
   const std::string name = module->name();
   const bool has_partial_cost = HasPartialCost(*module);
   auto compiled = compiler::Compile(std::move(module), device.runtime().target(), compiler);
@@ -62,7 +64,8 @@ Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Modu
   const int64_t microseconds = (TraceSink::Now() - options.start_ns) / 1000;
   client.Log(LogLevel::kInfo,
              Cat("compiled '", name, "' for ", device.name(), " in ", microseconds, " us"));
-  return MakeRef<CompiledExecutable>(device, std::move(loaded), microseconds, has_partial_cost);
+  return MakeRef<CompiledExecutable>(device, std::move(loaded), microseconds, has_partial_cost,
+                                     std::move(donatable));
 }
 
 }  // namespace kiln::client

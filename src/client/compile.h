@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/ref.h"
 #include "base/status.h"
@@ -15,6 +16,8 @@ namespace kiln::client {
 struct CompileOptions {
   // The client sets threads, the module's number, and the destinations of dumps and events.
   compiler::Options compiler;
+  // Numbers of arguments that executions may donate, beside those with a result in their memory.
+  std::vector<size_t> donors;
   // The folder for every stage; empty: by the client's flags.
   std::string dump_folder;
   int64_t start_ns = 0;  // when the user's call began, by TraceSink::Now

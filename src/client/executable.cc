@@ -67,7 +67,8 @@ std::vector<void*> ArraySignature::AllResults(std::span<void* const> arrays, siz
 
 CompiledExecutable::CompiledExecutable(Device& device,
                                        std::unique_ptr<runtime::LoadedExecutable> loaded,
-                                       int64_t compile_microseconds, bool has_partial_cost)
+                                       int64_t compile_microseconds, bool has_partial_cost,
+                                       std::vector<bool> donatable)
     : Executable(loaded->program().name, device),
       loaded_(std::move(loaded)),
       arrays_(loaded_->program().signature),
@@ -75,6 +76,7 @@ CompiledExecutable::CompiledExecutable(Device& device,
       is_small_(loaded_->program().nanoseconds <= kSmallNanoseconds),
       is_straight_(program::IsStraight(loaded_->program().steps)),
       has_partial_cost_(has_partial_cost),
+      donatable_(std::move(donatable)),
       argument_dims_(DimsOf(signature().parameters)),
       result_dims_(DimsOf(signature().results)) {}
 

@@ -76,7 +76,8 @@ class ArraySignature {
 class CompiledExecutable final : public Executable {
  public:
   CompiledExecutable(Device& device, std::unique_ptr<runtime::LoadedExecutable> loaded,
-                     int64_t compile_microseconds, bool has_partial_cost);
+                     int64_t compile_microseconds, bool has_partial_cost,
+                     std::vector<bool> donatable);
 
   const program::Program& program() const { return loaded_->program(); }
   int64_t code_bytes() const { return loaded_->code_bytes(); }
@@ -84,6 +85,8 @@ class CompiledExecutable final : public Executable {
   int64_t compile_microseconds() const { return compile_microseconds_; }
   // Whether the graph has loops or custom calls.
   bool has_partial_cost() const { return has_partial_cost_; }
+  // Whether executions may donate an argument.
+  bool is_donatable(size_t argument) const { return donatable_[argument]; }
   // The sizes of arguments and results.
   const std::vector<std::vector<int64_t>>& argument_dims() const { return argument_dims_; }
   const std::vector<std::vector<int64_t>>& result_dims() const { return result_dims_; }
@@ -107,6 +110,7 @@ class CompiledExecutable final : public Executable {
   const ArraySignature arrays_;
   const int64_t compile_microseconds_;
   const bool is_small_, is_straight_, has_partial_cost_;
+  const std::vector<bool> donatable_;
   std::vector<std::vector<int64_t>> argument_dims_, result_dims_;
 };
 

@@ -52,7 +52,9 @@ static void in_place(kiln_context* context, const char* name) {
   kiln_buffer* const* arguments = &in;
   kiln_buffer** places = &out;
   OK(kiln_executable_execute(executable, NULL, &arguments, 1, &places, 1, 1, &event));
-  const void* data = NULL;
+  const void *data = NULL, *address = NULL;
+  OK(kiln_buffer_address(out, &address));
+  CHECK(address == (const void*)y);
   OK(kiln_buffer_device_data(out, &data));
   CHECK(data == (const void*)y && all_are(y, 11, 2));
   kiln_event_release(event);

@@ -19,29 +19,18 @@ constexpr std::array<int64_t, kMaxRank> kDescending = [] {
   return numbers;
 }();
 
-/** The address of the elements, without a wait. */
+/** The address of the elements, without a wait for them. */
 PJRT_Error* Address(PJRT_Buffer* buffer, const void** address) {
   kiln_buffer* memory = Retain(buffer);
   if (memory == nullptr) return DeletedError();
-  kiln_event* ready = nullptr;
-  kiln_error* error = kiln_buffer_ready(memory, &ready);
-  bool is_ready = false;
-  if (error == nullptr) {
-    is_ready = kiln_event_is_ready(ready) != 0;
-    kiln_event_release(ready);
-    if (is_ready) error = kiln_buffer_data(memory, address);
-  }
+  kiln_error* error = kiln_buffer_address(memory, address);
   kiln_buffer_release(memory);
-  if (error == nullptr && !is_ready) {
-    return MakeError(PJRT_Error_Code_UNIMPLEMENTED,
-                     "the address of a buffer whose value is not ready");
-  }
   return TakeError(error);
 }
 
 }  // namespace
 
-PJRT_Buffer* MakeBuffer(std::shared_ptr<Client> client, PJRT_Buffer_Type type,
+PJRT_Buffer* MakeBuffer(std::shared_ptr<Client> client, PJRT_Memory* memory, PJRT_Buffer_Type type,
                         std::vector<int64_t> dims, size_t bytes, kiln_buffer* buffer) {
   PJRT_Buffer* made = new (std::nothrow) PJRT_Buffer;
   if (made == nullptr) {
@@ -49,6 +38,7 @@ PJRT_Buffer* MakeBuffer(std::shared_ptr<Client> client, PJRT_Buffer_Type type,
     throw std::bad_alloc();
   }
   made->client = std::move(client);
+  made->memory = memory;
   made->type = type;
   made->dims = std::move(dims);
   made->bytes = bytes;
@@ -63,32 +53,6 @@ kiln_buffer* Retain(PJRT_Buffer* buffer) {
 }
 
 PJRT_Error* DeletedError() { return InvalidArgument("the buffer has been deleted or donated"); }
-
-bool IsRowMajor(const PJRT_Buffer_MemoryLayout* layout, const std::vector<int64_t>& dims,
-                int64_t element_bytes) {
-  if (layout == nullptr) return true;
-  const size_t rank = dims.size();
-  if (layout->type == PJRT_Buffer_MemoryLayout_Type_Strides) {
-    const PJRT_Buffer_MemoryLayout_Strides& strides = layout->strides;
-    if (strides.num_byte_strides != rank) return false;
-    int64_t expected = element_bytes;
-    for (size_t i = rank; i-- > 0; expected *= dims[i]) {
-      if (dims[i] != 1 && strides.byte_strides[i] != expected) return false;
-    }
-    return true;
-  }
-  const PJRT_Buffer_MemoryLayout_Tiled& tiled = layout->tiled;
-  if (tiled.num_tiles != 0 || tiled.minor_to_major_size != rank) return false;
-  int64_t previous = INT64_MAX;
-  for (size_t i = 0; i < rank; ++i) {
-    const int64_t d = tiled.minor_to_major[i];
-    if (d < 0 || d >= static_cast<int64_t>(rank)) return false;
-    if (dims[d] == 1) continue;
-    if (d > previous) return false;
-    previous = d;
-  }
-  return true;
-}
 
 PJRT_Error* BufferDestroy(PJRT_Buffer_Destroy_Args* args) {
   if (args->buffer == nullptr) return nullptr;
@@ -128,7 +92,9 @@ PJRT_Error* BufferGetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args* args) {
   args->layout.struct_size = sizeof(PJRT_Buffer_MemoryLayout);
   args->layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
   args->layout.tiled.struct_size = sizeof(PJRT_Buffer_MemoryLayout_Tiled);
-  args->layout.tiled.minor_to_major = kDescending.data() + (kMaxRank - rank);
+  const Layout& layout = args->buffer->layout;
+  args->layout.tiled.minor_to_major =
+      layout.empty() ? kDescending.data() + (kMaxRank - rank) : layout.data();
   args->layout.tiled.minor_to_major_size = rank;
   return nullptr;
 }
@@ -139,12 +105,12 @@ PJRT_Error* BufferOnDeviceSizeInBytes(PJRT_Buffer_OnDeviceSizeInBytes_Args* args
 }
 
 PJRT_Error* BufferDevice(PJRT_Buffer_Device_Args* args) {
-  args->device = &args->buffer->client->device;
+  args->device = args->buffer->memory->device;
   return nullptr;
 }
 
 PJRT_Error* BufferMemory(PJRT_Buffer_Memory_Args* args) {
-  args->memory = &args->buffer->client->memory;
+  args->memory = args->buffer->memory;
   return nullptr;
 }
 
@@ -165,15 +131,18 @@ PJRT_Error* BufferIsDeleted(PJRT_Buffer_IsDeleted_Args* args) {
 }
 
 PJRT_Error* BufferIsOnCpu(PJRT_Buffer_IsOnCpu_Args* args) {
-  // True makes callers ask for the address and read in place. The library does not tell the address
-  // before the value is ready without a wait, so until then, and after a failure, they copy.
+  // True makes callers ask for the address, wait for the value, and read in place. The error of a
+  // failed value is told by copies.
   args->is_on_cpu = false;
+  const bool is_gpu = args->buffer->client->is_gpu && args->buffer->memory->kind_id == 0;
+  if (is_gpu || !args->buffer->layout.empty()) return nullptr;
   kiln_buffer* memory = Retain(args->buffer);
   if (memory == nullptr) return nullptr;
   kiln_event* ready = nullptr;
   if (kiln_error* error = kiln_buffer_ready(memory, &ready)) {
     kiln_error_release(error);
   } else {
+    args->is_on_cpu = true;
     if (kiln_event_is_ready(ready) != 0) {
       kiln_error* failure = kiln_event_wait(ready, 0);
       args->is_on_cpu = failure == nullptr;

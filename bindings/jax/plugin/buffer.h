@@ -10,13 +10,17 @@
 #include "kiln/buffer.h"
 #include "plugin/api/buffer.h"
 #include "plugin/client.h"
+#include "plugin/error.h"
+#include "plugin/layout.h"
 
 /** An array. Its type and sizes stay when its memory has been deleted or donated. Any thread. */
 struct PJRT_Buffer {
   std::shared_ptr<kiln_jax::Client> client;
+  PJRT_Memory* memory = nullptr;  // of the client
   PJRT_Buffer_Type type;
   bool borrowed = false;  // the caller's memory, which no execution may write
   std::vector<int64_t> dims;
+  kiln_jax::Layout layout;
   size_t bytes = 0;
 
   std::mutex mutex;               // guards the members below
@@ -29,7 +33,7 @@ namespace kiln_jax {
 
 /** Makes a buffer that takes over the reference `buffer`. Throws std::bad_alloc, with the reference
  *  released. */
-PJRT_Buffer* MakeBuffer(std::shared_ptr<Client> client, PJRT_Buffer_Type type,
+PJRT_Buffer* MakeBuffer(std::shared_ptr<Client> client, PJRT_Memory* memory, PJRT_Buffer_Type type,
                         std::vector<int64_t> dims, size_t bytes, kiln_buffer* buffer);
 
 /** The memory of the buffer, with a reference for the caller; NULL if deleted or donated. */
@@ -37,10 +41,6 @@ kiln_buffer* Retain(PJRT_Buffer* buffer);
 
 /** The error for a use of a buffer without memory. */
 PJRT_Error* DeletedError();
-
-/** True for a layout in row-major order, sizes of one aside, and for NULL. */
-bool IsRowMajor(const PJRT_Buffer_MemoryLayout* layout, const std::vector<int64_t>& dims,
-                int64_t element_bytes);
 
 PJRT_Error* BufferDestroy(PJRT_Buffer_Destroy_Args* args);
 PJRT_Error* BufferElementType(PJRT_Buffer_ElementType_Args* args);
@@ -59,6 +59,14 @@ PJRT_Error* BufferUnsafePointer(PJRT_Buffer_UnsafePointer_Args* args);
 PJRT_Error* BufferIncreaseReferences(PJRT_Buffer_IncreaseExternalReferenceCount_Args* args);
 PJRT_Error* BufferDecreaseReferences(PJRT_Buffer_DecreaseExternalReferenceCount_Args* args);
 PJRT_Error* BufferDataPointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args* args);
+
+// view.cc
+PJRT_Error* BufferView(PJRT_Client_CreateViewOfDeviceBuffer_Args* args);
+
+// The place of a view may also be told by its memory since 0.63.
+template <>
+inline constexpr size_t kOldestSize<PJRT_Client_CreateViewOfDeviceBuffer_Args> =
+    offsetof(PJRT_Client_CreateViewOfDeviceBuffer_Args, memory);
 
 // transfer.cc
 PJRT_Error* BufferFromHost(PJRT_Client_BufferFromHostBuffer_Args* args);

@@ -1,6 +1,9 @@
 #include "plugin/client.h"
 
+#include <charconv>
+#include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "kiln/version.h"
 #include "plugin/error.h"
@@ -11,45 +14,130 @@ namespace {
 
 std::string_view NameOf(const PJRT_NamedValue& option) { return {option.name, option.name_size}; }
 
+/** The options of a client, of the plugin and of JAX. */
+struct Options {
+  int64_t threads = 0;
+  int64_t device_count = 1;
+  int64_t nodes = 1;
+  bool is_gpu = false;
+};
+
+/** Reads a number, or the text of one, which options in one string are. */
+PJRT_Error* ReadInteger(const PJRT_NamedValue& option, int64_t minimum, int64_t maximum,
+                        int64_t* value) {
+  const std::string name(NameOf(option));
+  bool is_integer = option.type == PJRT_NamedValue_kInt64;
+  if (is_integer) *value = option.int64_value;
+  if (option.type == PJRT_NamedValue_kString) {
+    const char* end = option.string_value + option.value_size;
+    const auto [stop, failure] = std::from_chars(option.string_value, end, *value);
+    is_integer = failure == std::errc() && stop == end;
+  }
+  if (!is_integer) return InvalidArgument("option \"" + name + "\" must be an integer");
+  if (*value >= minimum && *value <= maximum) return nullptr;
+  return InvalidArgument("option \"" + name + "\" is " + std::to_string(*value) + "; expected " +
+                         std::to_string(minimum) + " to " + std::to_string(maximum));
+}
+
+PJRT_Error* ReadDevice(const PJRT_NamedValue& option, bool* is_gpu) {
+  if (option.type == PJRT_NamedValue_kString) {
+    const std::string_view kind(option.string_value, option.value_size);
+    *is_gpu = kind == "gpu";
+    if (kind == "gpu" || kind == "cpu") return nullptr;
+  }
+  return InvalidArgument("option \"kiln_device\" must be \"cpu\" or \"gpu\"");
+}
+
 /** Reads the options of the caller. */
-PJRT_Error* ReadOptions(const PJRT_Client_Create_Args& args, kiln_context_options* options) {
+PJRT_Error* ReadOptions(const PJRT_Client_Create_Args& args, Options* options) {
   for (size_t i = 0; i < args.num_options; ++i) {
     const PJRT_NamedValue& option = args.create_options[i];
     const std::string_view name = NameOf(option);
-    if (name != "kiln_threads" && name != "node_id" && name != "num_nodes") {
-      return InvalidArgument("unknown option \"" + std::string(name) +
-                             "\" of a client; kiln has kiln_threads");
+    PJRT_Error* error = nullptr;
+    int64_t node = 0;
+    if (name == "kiln_threads") {
+      error = ReadInteger(option, 0, INT32_MAX, &options->threads);
+    } else if (name == "kiln_device_count") {
+      error = ReadInteger(option, 1, 1024, &options->device_count);
+    } else if (name == "kiln_device") {
+      error = ReadDevice(option, &options->is_gpu);
+    } else if (name == "num_nodes") {
+      error = ReadInteger(option, 0, INT32_MAX, &options->nodes);
+    } else if (name == "node_id") {
+      error = ReadInteger(option, 0, INT32_MAX, &node);
+    } else {
+      error = InvalidArgument("unknown option \"" + std::string(name) +
+                              "\" of a client; kiln has kiln_threads, kiln_device_count and "
+                              "kiln_device");
     }
-    if (option.type != PJRT_NamedValue_kInt64) {
-      return InvalidArgument("option \"" + std::string(name) + "\" must be an integer");
-    }
-    if (name == "num_nodes" && option.int64_value > 1) {
-      return UnimplementedError("clients of several processes (num_nodes > 1)");
-    }
-    if (name != "kiln_threads") continue;
-    if (option.int64_value < 0 || option.int64_value > INT32_MAX) {
-      return InvalidArgument("option \"kiln_threads\" is out of range");
-    }
-    options->threads = static_cast<int32_t>(option.int64_value);
+    if (error != nullptr) return error;
   }
+  if (options->nodes > 1) return UnimplementedError("clients of several processes (num_nodes > 1)");
   return nullptr;
 }
 
-void Describe(Client* client) {
+std::string NameOf(const kiln_device* device) {
   size_t length = 0;
-  const char* target = kiln_device_description(client->device.device, &length);
-  client->description.kind = "Kiln CPU";
-  client->description.to_string = "KilnDevice(id=0)";
-  client->description.debug_string = "Kiln CPU 0: " + std::string(target, length);
-  client->memory.kind = kMemoryKind;
-  client->memory.to_string = "KilnMemory(device)";
-  client->memory.device = &client->device;
-  client->device.description = &client->description;
-  client->device.memory = &client->memory;
+  const char* name = kiln_device_name(device, &length);
+  return {name, length};
+}
+
+std::string DescriptionOf(const kiln_device* device) {
+  size_t length = 0;
+  const char* text = kiln_device_description(device, &length);
+  return {text, length};
+}
+
+/** Finds the context's devices of the client's kind. */
+PJRT_Error* FindDevices(Client* client) {
+  const std::string_view prefix = client->is_gpu ? "GPU:" : "CPU:";
+  for (size_t i = 0; i < kiln_context_device_count(client->context); ++i) {
+    kiln_device* device = kiln_context_device(client->context, i);
+    if (!NameOf(device).starts_with(prefix)) continue;
+    client->devices.emplace_back();
+    client->devices.back().device = device;
+  }
+  if (!client->devices.empty()) return nullptr;
+  size_t length = 0;
+  const char* notes = kiln_context_device_notes(client->context, &length);
+  return MakeError(PJRT_Error_Code_NOT_FOUND, "no GPU: " + std::string(notes, length));
+}
+
+/** Makes the objects of the devices, with ids from 0. */
+void Describe(Client* client) {
+  const size_t count = client->devices.size();
+  client->descriptions.resize(count);
+  client->memories.resize(count * kMemoryKindCount);
+  for (PJRT_Memory& memory : client->memories) client->memory_list.push_back(&memory);
+  kiln_device* host = kiln_context_device(client->context, 0);
+  for (size_t i = 0; i < count; ++i) {
+    PJRT_Device& device = client->devices[i];
+    PJRT_DeviceDescription& description = client->descriptions[i];
+    const std::string number = std::to_string(i);
+    description.id = static_cast<int>(i);
+    description.kind = client->is_gpu ? "Kiln GPU" : "Kiln CPU";
+    description.to_string =
+        (client->is_gpu ? "KilnGpuDevice(id=" : "KilnDevice(id=") + number + ")";
+    description.debug_string =
+        description.kind + " " + number + ": " + DescriptionOf(device.device);
+    device.description = &description;
+    device.memories = client->memory_list.data() + i * kMemoryKindCount;
+    for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
+      PJRT_Memory& memory = *device.memories[kind];
+      memory.id = static_cast<int>(i * kMemoryKindCount + kind);
+      memory.kind_id = static_cast<int>(kind);
+      memory.kind = kMemoryKinds[kind];
+      memory.to_string = std::string("KilnMemory(") + memory.kind + ", device=" + number + ")";
+      memory.device = &device;
+      memory.place = client->is_gpu && kind > 0 ? host : device.device;
+    }
+    client->device_list.push_back(&device);
+    client->topology.descriptions.push_back(&description);
+  }
+  client->topology.platform = client->is_gpu ? kGpuPlatform : kPlatform;
   // Part of the keys of JAX's persistent cache: the library and the processor's features.
-  client->topology.platform_version =
-      std::string("Kiln ") + kiln_version_string() + ", " + std::string(target, length);
-  client->topology.description = &client->description;
+  client->topology.platform_version = std::string("Kiln ") + kiln_version_string() + ", " +
+                                      DescriptionOf(client->devices[0].device);
 }
 
 }  // namespace
@@ -79,14 +167,17 @@ PJRT_Error* PluginAttributes(PJRT_Plugin_Attributes_Args* args) {
 }
 
 PJRT_Error* ClientCreate(PJRT_Client_Create_Args* args) {
+  Options given;
+  if (PJRT_Error* error = ReadOptions(*args, &given)) return error;
   kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
   options.callbacks_from_any_thread = 1;  // events call back while nobody waits
-  options.gpu = KILN_GPU_OFF;
-  options.cpu_devices = 1;
-  if (PJRT_Error* error = ReadOptions(*args, &options)) return error;
+  options.gpu = given.is_gpu ? KILN_GPU_AUTO : KILN_GPU_OFF;
+  options.threads = static_cast<int32_t>(given.threads);
+  options.cpu_devices = given.is_gpu ? 1 : static_cast<int32_t>(given.device_count);
   auto client = std::make_shared<Client>();
+  client->is_gpu = given.is_gpu;
   if (kiln_error* error = kiln_context_create(&options, &client->context)) return TakeError(error);
-  client->device.device = kiln_context_device(client->context, 0);
+  if (PJRT_Error* error = FindDevices(client.get())) return error;
   Describe(client.get());
   args->client = new PJRT_Client{std::move(client)};
   return nullptr;
@@ -98,8 +189,8 @@ PJRT_Error* ClientDestroy(PJRT_Client_Destroy_Args* args) {
 }
 
 PJRT_Error* ClientPlatformName(PJRT_Client_PlatformName_Args* args) {
-  args->platform_name = kPlatform;
-  args->platform_name_size = sizeof(kPlatform) - 1;
+  args->platform_name = args->client->client->topology.platform;
+  args->platform_name_size = std::strlen(args->platform_name);
   return nullptr;
 }
 
@@ -121,44 +212,51 @@ PJRT_Error* ClientTopologyDescription(PJRT_Client_TopologyDescription_Args* args
 }
 
 PJRT_Error* ClientDevices(PJRT_Client_Devices_Args* args) {
-  args->devices = args->client->client->devices;
-  args->num_devices = 1;
+  args->devices = args->client->client->device_list.data();
+  args->num_devices = args->client->client->device_list.size();
   return nullptr;
 }
 
 PJRT_Error* ClientAddressableDevices(PJRT_Client_AddressableDevices_Args* args) {
-  args->addressable_devices = args->client->client->devices;
-  args->num_addressable_devices = 1;
+  args->addressable_devices = args->client->client->device_list.data();
+  args->num_addressable_devices = args->client->client->device_list.size();
   return nullptr;
+}
+
+PJRT_Device* FindDevice(Client* client, int64_t id) {
+  const bool exists = id >= 0 && id < static_cast<int64_t>(client->devices.size());
+  return exists ? &client->devices[static_cast<size_t>(id)] : nullptr;
 }
 
 PJRT_Error* ClientLookupDevice(PJRT_Client_LookupDevice_Args* args) {
-  if (args->id != 0) return InvalidArgument("no device has the id " + std::to_string(args->id));
-  args->device = &args->client->client->device;
-  return nullptr;
+  args->device = FindDevice(args->client->client.get(), args->id);
+  if (args->device != nullptr) return nullptr;
+  return InvalidArgument("no device has the id " + std::to_string(args->id));
 }
 
 PJRT_Error* ClientLookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args* args) {
-  if (args->local_hardware_id != 0) {
-    return InvalidArgument("no device has the local hardware id " +
-                           std::to_string(args->local_hardware_id));
-  }
-  args->addressable_device = &args->client->client->device;
-  return nullptr;
+  args->addressable_device = FindDevice(args->client->client.get(), args->local_hardware_id);
+  if (args->addressable_device != nullptr) return nullptr;
+  return InvalidArgument("no device has the local hardware id " +
+                         std::to_string(args->local_hardware_id));
 }
 
 PJRT_Error* ClientAddressableMemories(PJRT_Client_AddressableMemories_Args* args) {
-  args->addressable_memories = args->client->client->memories;
-  args->num_addressable_memories = 1;
+  args->addressable_memories = args->client->client->memory_list.data();
+  args->num_addressable_memories = args->client->client->memory_list.size();
   return nullptr;
 }
 
 PJRT_Error* ClientDefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args* args) {
-  if (args->num_replicas != 1 || args->num_partitions != 1 || args->default_assignment_size < 1) {
-    return InvalidArgument("there is one device, not " + std::to_string(args->num_replicas) +
-                           " times " + std::to_string(args->num_partitions));
+  const int64_t count = static_cast<int64_t>(args->num_replicas) * args->num_partitions;
+  const auto devices = static_cast<int64_t>(args->client->client->devices.size());
+  if (args->num_replicas < 1 || args->num_partitions < 1 || count > devices ||
+      static_cast<int64_t>(args->default_assignment_size) < count) {
+    return InvalidArgument("there are " + std::to_string(devices) + " devices, not " +
+                           std::to_string(args->num_replicas) + " times " +
+                           std::to_string(args->num_partitions));
   }
-  args->default_assignment[0] = 0;
+  for (int i = 0; i < count; ++i) args->default_assignment[i] = i;
   return nullptr;
 }
 

@@ -1,10 +1,11 @@
 /** @file
- *  The client with its device, memory and topology. */
+ *  The client with its devices, their memories and the topology. */
 #ifndef KILN_JAX_PLUGIN_CLIENT_H_
 #define KILN_JAX_PLUGIN_CLIENT_H_
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kiln/context.h"
 #include "kiln/device.h"
@@ -20,30 +21,41 @@ struct PJRT_DeviceDescription {
   std::string to_string;
 };
 
+/** A kind of memory of a device. On the processor all kinds are the same memory; a GPU's host kinds
+ *  are the memory of CPU:0. */
 struct PJRT_Memory {
   const void* vtable = nullptr;  // a table of functions since 0.105; callers take NULL for none
-  std::string kind;
+  int id = 0;
+  int kind_id = 0;
+  const char* kind = nullptr;
   std::string to_string;
   PJRT_Device* device = nullptr;
+  kiln_device* place = nullptr;  // of its buffers; borrowed from the context
 };
 
 struct PJRT_Device {
   kiln_device* device = nullptr;  // borrowed from the context
   PJRT_DeviceDescription* description = nullptr;
-  PJRT_Memory* memory = nullptr;
+  PJRT_Memory* const* memories = nullptr;  // kMemoryKindCount; the first is the default
 };
 
 struct PJRT_TopologyDescription {
+  const char* platform = nullptr;
   std::string platform_version;
-  PJRT_DeviceDescription* description = nullptr;
+  std::vector<PJRT_DeviceDescription*> descriptions;
 };
 
 namespace kiln_jax {
 
-/** The name of the platform, for JAX_PLATFORMS and jax.devices(). */
+/** The names of the platforms, for JAX_PLATFORMS and jax.devices(): of the processor, and of
+ *  GPUs. */
 inline constexpr char kPlatform[] = "kiln";
-/** The kind of the only memory. */
-inline constexpr char kMemoryKind[] = "device";
+inline constexpr char kGpuPlatform[] = "kiln_gpu";
+
+/** The kinds of memory that each device has; the first is the default. */
+inline constexpr size_t kMemoryKindCount = 3;
+inline constexpr const char* kMemoryKinds[kMemoryKindCount] = {"device", "pinned_host",
+                                                               "unpinned_host"};
 
 /** What is behind a PJRT_Client. Buffers and executables share it, so it outlives the client's
  *  destruction as long as they need it. Immutable after its creation, but
@@ -56,15 +68,18 @@ struct Client {
 
   kiln_context* context = nullptr;
   KnownTargets ffi_targets;
-  PJRT_DeviceDescription description;
-  PJRT_Memory memory;
-  PJRT_Device device;
+  bool is_gpu = false;
+  std::vector<PJRT_DeviceDescription> descriptions;
+  std::vector<PJRT_Memory> memories;  // kMemoryKindCount for each device
+  std::vector<PJRT_Device> devices;   // the index is the id
   PJRT_TopologyDescription topology;
   // The lists that callers get.
-  PJRT_Device* devices[1] = {&device};
-  PJRT_Memory* memories[1] = {&memory};
-  PJRT_DeviceDescription* descriptions[1] = {&description};
+  std::vector<PJRT_Device*> device_list;
+  std::vector<PJRT_Memory*> memory_list;
 };
+
+/** The device with an id; NULL if there is none. */
+PJRT_Device* FindDevice(Client* client, int64_t id);
 
 // The callbacks for trying a key came later, and are not used.
 template <>

@@ -72,14 +72,66 @@ class Fields {
   bool damaged_ = false;
 };
 
+/** Reads numbers one after the other; false for damaged bytes. */
+bool ReadVarints(std::string_view bytes, std::vector<int64_t>* numbers) {
+  uint64_t value = 0;
+  int shift = 0;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    value |= static_cast<uint64_t>(byte & 127) << shift;
+    shift += 7;
+    if (byte < 128) {
+      numbers->push_back(static_cast<int64_t>(value));
+      value = 0;
+      shift = 0;
+    } else if (shift > 63) {
+      return false;
+    }
+  }
+  return shift == 0;
+}
+
 PJRT_Error* DamagedError() {
   return InvalidArgument("the compile options are no CompileOptionsProto");
+}
+
+/** DeviceAssignmentProto: a list of the replicas' devices for each partition. */
+PJRT_Error* ReadAssignment(std::string_view bytes, CompileOptions* options) {
+  std::vector<std::vector<int64_t>> partitions;
+  Fields fields(bytes);
+  while (fields.Next()) {
+    if (fields.number() != 3) continue;
+    partitions.emplace_back();
+    Fields computation(fields.text());
+    while (computation.Next()) {
+      if (computation.number() != 1) continue;
+      if (computation.text().empty()) {
+        partitions.back().push_back(computation.value());
+      } else if (!ReadVarints(computation.text(), &partitions.back())) {
+        return DamagedError();
+      }
+    }
+    if (computation.damaged()) return DamagedError();
+  }
+  if (fields.damaged()) return DamagedError();
+  options->devices.clear();
+  for (size_t r = 0; !partitions.empty() && r < partitions[0].size(); ++r) {
+    for (const std::vector<int64_t>& replicas : partitions) {
+      if (replicas.size() != partitions[0].size()) return DamagedError();
+      options->devices.push_back(replicas[r]);
+    }
+  }
+  return nullptr;
 }
 
 /** ExecutableBuildOptionsProto. */
 PJRT_Error* ReadBuildOptions(std::string_view bytes, CompileOptions* options) {
   Fields fields(bytes);
   while (fields.Next()) {
+    if (fields.number() == 9) {
+      if (PJRT_Error* error = ReadAssignment(fields.text(), options)) return error;
+    }
+    if (fields.number() == 1) options->device = fields.value();
     if (fields.number() == 4) options->replicas = fields.value();
     if (fields.number() == 5) options->partitions = fields.value();
     if (fields.number() == 24) options->optimization_level = fields.value();

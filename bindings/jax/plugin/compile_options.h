@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "plugin/api/types.h"
 
@@ -14,6 +15,8 @@ namespace kiln_jax {
 struct CompileOptions {
   int64_t replicas = 1;
   int64_t partitions = 1;
+  int64_t device = -1;             // an id; -1: none given
+  std::vector<int64_t> devices;    // ids, by replica and partition; empty: the first device
   int64_t optimization_level = 0;  // 0: none given; 9, 19, 29 and 39 are O0 to O3
 };
 

@@ -1,5 +1,7 @@
 #include "plugin/device.h"
 
+#include <cstring>
+
 #include "plugin/client.h"
 #include "plugin/error.h"
 
@@ -55,13 +57,13 @@ PJRT_Error* DeviceLocalHardwareId(PJRT_Device_LocalHardwareId_Args* args) {
 }
 
 PJRT_Error* DeviceAddressableMemories(PJRT_Device_AddressableMemories_Args* args) {
-  args->memories = &args->device->memory;
-  args->num_memories = 1;
+  args->memories = args->device->memories;
+  args->num_memories = kMemoryKindCount;
   return nullptr;
 }
 
 PJRT_Error* DeviceDefaultMemory(PJRT_Device_DefaultMemory_Args* args) {
-  args->memory = args->device->memory;
+  args->memory = args->device->memories[0];
   return nullptr;
 }
 
@@ -100,18 +102,18 @@ PJRT_Error* DeviceCreateAsyncTrackingEvent(PJRT_Device_CreateAsyncTrackingEvent_
 PJRT_Error* AsyncTrackingEventDestroy(PJRT_AsyncTrackingEvent_Destroy_Args*) { return nullptr; }
 
 PJRT_Error* MemoryId(PJRT_Memory_Id_Args* args) {
-  args->id = 0;
+  args->id = args->memory->id;
   return nullptr;
 }
 
 PJRT_Error* MemoryKind(PJRT_Memory_Kind_Args* args) {
-  args->kind = args->memory->kind.c_str();
-  args->kind_size = args->memory->kind.size();
+  args->kind = args->memory->kind;
+  args->kind_size = std::strlen(args->memory->kind);
   return nullptr;
 }
 
 PJRT_Error* MemoryKindId(PJRT_Memory_Kind_Id_Args* args) {
-  args->kind_id = 0;
+  args->kind_id = args->memory->kind_id;
   return nullptr;
 }
 
@@ -144,8 +146,8 @@ PJRT_Error* TopologyDestroy(PJRT_TopologyDescription_Destroy_Args*) {
 }
 
 PJRT_Error* TopologyPlatformName(PJRT_TopologyDescription_PlatformName_Args* args) {
-  args->platform_name = kPlatform;
-  args->platform_name_size = sizeof(kPlatform) - 1;
+  args->platform_name = args->topology->platform;
+  args->platform_name_size = std::strlen(args->platform_name);
   return nullptr;
 }
 
@@ -156,8 +158,8 @@ PJRT_Error* TopologyPlatformVersion(PJRT_TopologyDescription_PlatformVersion_Arg
 }
 
 PJRT_Error* TopologyDeviceDescriptions(PJRT_TopologyDescription_GetDeviceDescriptions_Args* args) {
-  args->descriptions = &args->topology->description;
-  args->num_descriptions = 1;
+  args->descriptions = args->topology->descriptions.data();
+  args->num_descriptions = args->topology->descriptions.size();
   return nullptr;
 }
 

@@ -1,7 +1,25 @@
 #include "plugin/executable.h"
 
+#include <utility>
+
 #include "plugin/error.h"
 #include "plugin/program.h"
+
+namespace kiln_jax {}  // namespace kiln_jax
+
+PJRT_Executable::PJRT_Executable(std::shared_ptr<const kiln_jax::Program> shared)
+    : program(std::move(shared)) {
+  for (const kiln_jax::Argument& argument : program->arguments) {
+    layouts.push_back({kiln_jax::LayoutText(argument.layout, argument.dims.size())});
+  }
+  for (const kiln_jax::Output& output : program->outputs) {
+    layouts.push_back({kiln_jax::LayoutText(output.layout, output.dims.size())});
+  }
+  for (PJRT_Layouts_MemoryLayout& layout : layouts) {
+    const bool is_argument = argument_layouts.size() < program->arguments.size();
+    (is_argument ? argument_layouts : output_layouts).push_back(&layout);
+  }
+}
 
 namespace kiln_jax {
 
@@ -49,15 +67,15 @@ PJRT_Error* ExecutableCost(PJRT_Executable_GetCostAnalysis_Args* args) {
 
 PJRT_Error* ExecutableOutputMemoryKinds(PJRT_Executable_OutputMemoryKinds_Args* args) {
   args->num_outputs = args->executable->program->outputs.size();
-  args->memory_kinds = args->executable->program->memory_kinds.data();
-  args->memory_kind_sizes = args->executable->program->memory_kind_sizes.data();
+  args->memory_kinds = args->executable->program->output_kinds.data();
+  args->memory_kind_sizes = args->executable->program->output_kind_sizes.data();
   return nullptr;
 }
 
 PJRT_Error* ExecutableParameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args* args) {
-  args->num_parameters = args->executable->program->argument_count;
-  args->memory_kinds = args->executable->program->memory_kinds.data();
-  args->memory_kind_sizes = args->executable->program->memory_kind_sizes.data();
+  args->num_parameters = args->executable->program->arguments.size();
+  args->memory_kinds = args->executable->program->argument_kinds.data();
+  args->memory_kind_sizes = args->executable->program->argument_kind_sizes.data();
   return nullptr;
 }
 
@@ -112,12 +130,12 @@ PJRT_Error* LoadedDestroy(PJRT_LoadedExecutable_Destroy_Args* args) {
 }
 
 PJRT_Error* LoadedGetExecutable(PJRT_LoadedExecutable_GetExecutable_Args* args) {
-  args->executable = new PJRT_Executable{args->loaded_executable->program};
+  args->executable = new PJRT_Executable(args->loaded_executable->program);
   return nullptr;
 }
 
 PJRT_Error* LoadedAddressableDevices(PJRT_LoadedExecutable_AddressableDevices_Args* args) {
-  args->addressable_devices = args->executable->program->client->devices;
+  args->addressable_devices = &args->executable->program->device;
   args->num_addressable_devices = 1;
   return nullptr;
 }
@@ -130,10 +148,8 @@ PJRT_Error* LoadedLogicalIds(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_A
 }
 
 PJRT_Error* LoadedDeviceAssignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args* args) {
-  // DeviceAssignmentProto: one replica, one computation, on device 0.
-  static constexpr char kAssignment[] = {0x08, 1, 0x10, 1, 0x1a, 3, 0x0a, 1, 0};
-  args->serialized_bytes = kAssignment;
-  args->serialized_bytes_size = sizeof(kAssignment);
+  args->serialized_bytes = args->executable->program->assignment.data();
+  args->serialized_bytes_size = args->executable->program->assignment.size();
   args->serialized_device_assignment = nullptr;
   args->serialized_device_assignment_deleter = [](PJRT_DeviceAssignmentSerialized*) {};
   return nullptr;

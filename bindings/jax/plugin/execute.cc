@@ -14,15 +14,17 @@ namespace {
  *  execution, so that no other thread uses it, and given back if the execution is refused. */
 class Arguments {
  public:
-  explicit Arguments(size_t count) {
+  Arguments(const Program& program, size_t count) : program_(program) {
     memories_.reserve(count);
     taken_from_.reserve(count);
+    passed_.reserve(count);
   }
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
   ~Arguments() {
     for (size_t i = 0; i < memories_.size(); ++i) {
+      if (i < passed_.size() && passed_[i] != memories_[i]) kiln_buffer_release(passed_[i]);
       if (!accepted_ && taken_from_[i] != nullptr) {
         std::lock_guard<std::mutex> lock(taken_from_[i]->mutex);
         std::swap(taken_from_[i]->buffer, memories_[i]);
@@ -33,11 +35,12 @@ class Arguments {
 
   PJRT_Error* Add(PJRT_Buffer* buffer, bool donate) {
     const size_t index = memories_.size();
-    kiln_buffer* memory = nullptr;
-    bool taken = false;
+    if (PJRT_Error* error = CheckPlace(*buffer, index)) return error;
+    // A GPU's arguments in host memory are copied.
+    const bool is_moved = buffer->memory->place != program_.device->device;
     {
       std::lock_guard<std::mutex> lock(buffer->mutex);
-      memory = buffer->buffer;
+      kiln_buffer* memory = buffer->buffer;
       if (memory == nullptr) {
         return InvalidArgument("argument " + std::to_string(index) +
                                ": the buffer has been deleted or donated");
@@ -45,25 +48,47 @@ class Arguments {
       // An argument whose memory others see is copied, and gone all the same.
       const bool shared = buffer->borrowed || buffer->external > 0;
       taken_from_.push_back(donate ? buffer : nullptr);
-      if (donate && !shared) donated_.push_back(index);
-      taken = donate;
-      if (taken) {
+      if ((donate && !shared) || is_moved) donated_.push_back(index);
+      if (donate) {
         buffer->buffer = nullptr;
       } else {
         kiln_buffer_retain(memory);
       }
       memories_.push_back(memory);
     }
-    return nullptr;
+    kiln_buffer* passed = memories_.back();
+    kiln_error* error = nullptr;
+    if (is_moved) {
+      error = kiln_buffer_copy_to_device_async(memories_.back(), program_.device->device, nullptr,
+                                               &passed);
+    }
+    passed_.push_back(passed);
+    return TakeError(error);
   }
 
   void Accept() { accepted_ = true; }
-  const std::vector<kiln_buffer*>& memories() const { return memories_; }
+  const std::vector<kiln_buffer*>& passed() const { return passed_; }
   const std::vector<size_t>& donated() const { return donated_; }
 
  private:
+  PJRT_Error* CheckPlace(const PJRT_Buffer& buffer, size_t index) const {
+    const bool is_here = buffer.memory->device == program_.device;
+    const Argument& expected = program_.arguments[index];
+    if (is_here && buffer.layout == expected.layout) return nullptr;
+    const std::string argument = "argument " + std::to_string(index);
+    if (!is_here) {
+      return InvalidArgument(argument + " is on " + buffer.memory->device->description->to_string +
+                             ", and the program is for " + program_.device->description->to_string);
+    }
+    return InvalidArgument(
+        argument + " has the layout " + LayoutText(buffer.layout, buffer.dims.size()) +
+        ", and the program expects " + LayoutText(expected.layout, expected.dims.size()));
+  }
+
+  const Program& program_;
   std::vector<kiln_buffer*> memories_;    // one reference each
   std::vector<PJRT_Buffer*> taken_from_;  // buffers that have given up their memory, or NULL
+  std::vector<kiln_buffer*> passed_;      // the memories, or copies with one reference each
   std::vector<size_t> donated_;
   bool accepted_ = false;
 };
@@ -82,9 +107,12 @@ PJRT_Error* CheckCall(const PJRT_LoadedExecutable_Execute_Args& args) {
   }
   if (args.num_devices != 1) {
     return InvalidArgument("an execution on " + std::to_string(args.num_devices) +
-                           " devices; there is one");
+                           " devices; the program is for one");
   }
-  const size_t expected = args.executable->program->argument_count;
+  if (args.execute_device != nullptr && args.execute_device != args.executable->program->device) {
+    return UnimplementedError("executions on another device than that of the compilation");
+  }
+  const size_t expected = args.executable->program->arguments.size();
   if (args.num_args != expected) {
     return InvalidArgument("the program has " + std::to_string(expected) +
                            " arguments, and the execution " + std::to_string(args.num_args));
@@ -96,6 +124,21 @@ PJRT_Error* CheckCall(const PJRT_LoadedExecutable_Execute_Args& args) {
   return nullptr;
 }
 
+/** Moves results in host memory, which a GPU's program makes in its own, there. */
+PJRT_Error* MoveOutputs(const Program& program, std::vector<kiln_buffer*>* results) {
+  for (size_t i = 0; i < results->size(); ++i) {
+    kiln_device* place = program.outputs[i].memory->place;
+    if (place == program.device->device) continue;
+    kiln_buffer* moved = nullptr;
+    if (kiln_error* error =
+            kiln_buffer_copy_to_device_async((*results)[i], place, nullptr, &moved)) {
+      return TakeError(error);
+    }
+    kiln_buffer_release(std::exchange((*results)[i], moved));
+  }
+  return nullptr;
+}
+
 /** Makes the buffers of the results, all or none. */
 void MakeOutputs(const Program& program, std::vector<kiln_buffer*>* results, PJRT_Buffer** places) {
   size_t made = 0;
@@ -103,8 +146,11 @@ void MakeOutputs(const Program& program, std::vector<kiln_buffer*>* results, PJR
     for (; made < results->size(); ++made) {
       const Output& output = program.outputs[made];
       std::vector<int64_t> dims = output.dims;
+      Layout layout = output.layout;
       kiln_buffer* result = std::exchange((*results)[made], nullptr);
-      places[made] = MakeBuffer(program.client, output.type, std::move(dims), output.bytes, result);
+      places[made] = MakeBuffer(program.client, output.memory, output.type, std::move(dims),
+                                output.bytes, result);
+      places[made]->layout = std::move(layout);
     }
   } catch (...) {
     for (size_t i = 0; i < made; ++i) {
@@ -121,16 +167,16 @@ void MakeOutputs(const Program& program, std::vector<kiln_buffer*>* results, PJR
 PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args) {
   if (PJRT_Error* error = CheckCall(*args)) return error;
   const Program& program = *args->executable->program;
-  Arguments arguments(args->num_args);
+  Arguments arguments(program, args->num_args);
   for (size_t i = 0; i < args->num_args; ++i) {
-    const bool donate = program.donated[i] && !IsKept(args->options, i);
+    const bool donate = program.arguments[i].is_donated && !IsKept(args->options, i);
     if (PJRT_Error* error = arguments.Add(args->argument_lists[0][i], donate)) return error;
   }
   std::vector<kiln_buffer*> results(program.outputs.size());
   kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;
   options.donated = arguments.donated().data();
   options.donated_count = arguments.donated().size();
-  kiln_buffer* const* argument_list = arguments.memories().data();
+  kiln_buffer* const* argument_list = arguments.passed().data();
   kiln_buffer** result_list = results.data();
   // A caller without a place for the event has the ReadyEvents of the results.
   kiln_event* done = nullptr;
@@ -140,6 +186,11 @@ PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args) {
     return TakeError(error);
   }
   arguments.Accept();
+  if (PJRT_Error* error = MoveOutputs(program, &results)) {
+    for (kiln_buffer* result : results) kiln_buffer_release(result);
+    kiln_event_release(done);
+    return error;
+  }
   PJRT_Event* event = nullptr;
   try {
     event = MakeEvent(done);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -10,18 +11,10 @@
 #include "plugin/compile_options.h"
 #include "plugin/dtype.h"
 #include "plugin/error.h"
+#include "plugin/reordering.h"
 
 namespace kiln_jax {
 namespace {
-
-/** A graph, released at the end of the scope. */
-struct Graph {
-  Graph() = default;
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() { kiln_graph_release(graph); }
-  kiln_graph* graph = nullptr;
-};
 
 /** 128 bits of the program, its options and the library, in hexadecimal digits: equal inputs give
  *  equal texts, also in another process. */
@@ -59,29 +52,54 @@ PJRT_Error* CheckTokens(kiln_graph* graph, kiln_executable* executable) {
   return nullptr;
 }
 
-PJRT_Error* DescribeOutputs(Program* program) {
-  const size_t count = kiln_executable_result_count(program->executable);
-  program->donated.resize(program->argument_count);
-  for (size_t i = 0; i < count; ++i) {
-    kiln_shape shape = KILN_SHAPE_INIT;
-    int64_t alias = -1;
-    kiln_error* error = kiln_executable_result_shape(program->executable, i, &shape);
-    if (error == nullptr) error = kiln_executable_result_alias(program->executable, i, &alias);
-    if (error != nullptr) return TakeError(error);
-    const PJRT_Buffer_Type type = TypeOf(shape.dtype);
-    if (type == PJRT_Buffer_Type_INVALID) {
-      return UnimplementedError(std::string("results of type ") + kiln_dtype_name(shape.dtype));
+/** The memory of an argument or result on the program's device. */
+PJRT_Error* ReadMemory(std::string_view kind, const PJRT_Device& device, PJRT_Memory** memory) {
+  for (size_t i = 0; i < kMemoryKindCount; ++i) {
+    *memory = device.memories[i];
+    if (kind.empty() || kind == kMemoryKinds[i]) return nullptr;
+  }
+  return InvalidArgument("there is no memory of the kind \"" + std::string(kind) + "\"");
+}
+
+/** Reads what the program says of its arguments and results. */
+PJRT_Error* Describe(const kiln_graph* graph, const std::vector<kiln_shape>& arguments,
+                     const std::vector<kiln_shape>& results, Program* program) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    Argument& argument = program->arguments.emplace_back();
+    argument.dims.assign(arguments[i].dims, arguments[i].dims + arguments[i].rank);
+    auto get = [&](std::string_view name) {
+      return AttributeOf(kiln_graph_argument_attribute, graph, i, name);
+    };
+    PJRT_Memory* memory = nullptr;
+    PJRT_Error* error = ReadMemory(get("mhlo.memory_kind"), *program->device, &memory);
+    if (error == nullptr) {
+      error = ParseLayout(get("mhlo.layout_mode"), argument.dims, &argument.layout);
     }
-    std::vector<int64_t> dims(shape.dims, shape.dims + shape.rank);
+    if (error != nullptr) return error;
+    program->argument_kinds.push_back(memory->kind);
+    program->argument_kind_sizes.push_back(std::strlen(memory->kind));
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    const PJRT_Buffer_Type type = TypeOf(results[i].dtype);
+    if (type == PJRT_Buffer_Type_INVALID) {
+      return UnimplementedError(std::string("results of type ") +
+                                kiln_dtype_name(results[i].dtype));
+    }
+    std::vector<int64_t> dims(results[i].dims, results[i].dims + results[i].rank);
+    auto get = [&](std::string_view name) {
+      return AttributeOf(kiln_graph_result_attribute, graph, i, name);
+    };
+    Output output = {type, dims, static_cast<size_t>(results[i].byte_size), {}, nullptr};
+    PJRT_Error* error = ReadMemory(get("mhlo.memory_kind"), *program->device, &output.memory);
+    if (error == nullptr) error = ParseLayout(get("mhlo.layout_mode"), dims, &output.layout);
+    if (error != nullptr) return error;
     program->output_types.push_back(type);
     program->output_ranks.push_back(dims.size());
     program->output_dims.insert(program->output_dims.end(), dims.begin(), dims.end());
-    program->outputs.push_back({type, std::move(dims), static_cast<size_t>(shape.byte_size)});
-    if (alias >= 0) program->donated[alias] = true;
+    program->output_kinds.push_back(output.memory->kind);
+    program->output_kind_sizes.push_back(std::strlen(output.memory->kind));
+    program->outputs.push_back(std::move(output));
   }
-  const size_t kinds = std::max(count, program->argument_count);
-  program->memory_kinds.assign(kinds, kMemoryKind);
-  program->memory_kind_sizes.assign(kinds, sizeof(kMemoryKind) - 1);
   return nullptr;
 }
 
@@ -106,6 +124,17 @@ PJRT_Error* DescribeCost(Program* program) {
   return nullptr;
 }
 
+/** The shapes of an executable's arguments or results. */
+PJRT_Error* ShapesOf(kiln_executable* executable, size_t count,
+                     decltype(&kiln_executable_argument_shape) get,
+                     std::vector<kiln_shape>* shapes) {
+  shapes->assign(count, KILN_SHAPE_INIT);
+  for (size_t i = 0; i < count; ++i) {
+    if (kiln_error* error = get(executable, i, &(*shapes)[i])) return TakeError(error);
+  }
+  return nullptr;
+}
+
 PJRT_Error* Compile(std::string_view code, const CompileOptions& options, Program* program) {
   Graph graph;
   if (kiln_error* error = AddFfiTargets(program->client->context, &program->client->ffi_targets)) {
@@ -116,16 +145,64 @@ PJRT_Error* Compile(std::string_view code, const CompileOptions& options, Progra
     return TakeError(error);
   }
   kiln_compile_options compile = KILN_COMPILE_OPTIONS_INIT;
-  compile.device = program->client->device.device;
+  compile.device = program->device->device;
   const bool quick = options.optimization_level == 9 || options.optimization_level == 19;
   compile.optimization = quick ? KILN_OPTIMIZATION_QUICK : KILN_OPTIMIZATION_AUTO;
-  if (kiln_error* error = kiln_graph_compile(graph.graph, &compile, &program->executable)) {
+  Reordering reordering(program->client->context, graph.graph);
+  const bool is_reordered = reordering.IsNeeded();
+  if (is_reordered) {
+    if (PJRT_Error* error = reordering.Make()) return error;
+    compile.donors = reordering.donors().data();
+    compile.donor_count = reordering.donors().size();
+  }
+  if (kiln_error* error = kiln_graph_compile(is_reordered ? reordering.graph() : graph.graph,
+                                             &compile, &program->executable)) {
     return TakeError(error);
   }
-  program->argument_count = kiln_executable_argument_count(program->executable);
-  if (PJRT_Error* error = CheckTokens(graph.graph, program->executable)) return error;
-  if (PJRT_Error* error = DescribeOutputs(program)) return error;
+  kiln_executable* executable = program->executable;
+  if (PJRT_Error* error = CheckTokens(graph.graph, executable)) return error;
+  std::vector<kiln_shape> arguments = reordering.arguments(), results = reordering.results();
+  if (!is_reordered) {
+    PJRT_Error* error = ShapesOf(executable, kiln_executable_argument_count(executable),
+                                 kiln_executable_argument_shape, &arguments);
+    if (error == nullptr) {
+      error = ShapesOf(executable, kiln_executable_result_count(executable),
+                       kiln_executable_result_shape, &results);
+    }
+    if (error != nullptr) return error;
+  }
+  if (PJRT_Error* error = Describe(graph.graph, arguments, results, program)) return error;
+  for (size_t i = 0; i < program->arguments.size(); ++i) {
+    program->arguments[i].is_donated = kiln_executable_argument_is_donatable(executable, i) != 0;
+  }
   return DescribeCost(program);
+}
+
+/** Finds the device of a program, and writes its assignment. */
+PJRT_Error* Assign(const CompileOptions& options, Program* program) {
+  const int64_t count = options.replicas * options.partitions;
+  if (count != 1) {
+    return UnimplementedError("programs for several devices at once (" +
+                              std::to_string(options.replicas) + " replicas, " +
+                              std::to_string(options.partitions) + " partitions)");
+  }
+  if (options.devices.size() > 1) {
+    return InvalidArgument("a program for one device is assigned to " +
+                           std::to_string(options.devices.size()));
+  }
+  int64_t id = options.devices.empty() ? 0 : options.devices[0];
+  if (options.devices.empty() && options.device > 0) id = options.device;
+  program->device = FindDevice(program->client.get(), id);
+  if (program->device == nullptr) {
+    return InvalidArgument("no device has the id " + std::to_string(id));
+  }
+  // DeviceAssignmentProto: one replica, one computation, and the id as a varint.
+  std::string number;
+  for (; id > 127; id >>= 7) number += static_cast<char>(id & 127) | static_cast<char>(128);
+  number += static_cast<char>(id);
+  program->assignment = {0x08, 1, 0x10, 1, 0x1a, static_cast<char>(number.size() + 1)};
+  program->assignment += "\x08" + number;
+  return nullptr;
 }
 
 }  // namespace
@@ -139,14 +216,10 @@ PJRT_Error* ClientCompile(PJRT_Client_Compile_Args* args) {
   const std::string_view bytes(args->compile_options, args->compile_options_size);
   CompileOptions options;
   if (PJRT_Error* error = ReadCompileOptions(bytes, &options)) return error;
-  if (options.replicas > 1 || options.partitions > 1) {
-    return UnimplementedError("programs for " + std::to_string(options.replicas) +
-                              " replicas and " + std::to_string(options.partitions) +
-                              " partitions; there is one device");
-  }
   const std::string_view code(args->program->code, args->program->code_size);
   auto program = std::make_shared<Program>();
   program->client = args->client->client;
+  if (PJRT_Error* error = Assign(options, program.get())) return error;
   if (PJRT_Error* error = Compile(code, options, program.get())) return error;
   program->fingerprint = Fingerprint(code, bytes, program->client->topology.platform_version);
   args->executable = new PJRT_LoadedExecutable{std::move(program)};

@@ -11,6 +11,7 @@
 #include "kiln/executable.h"
 #include "plugin/api/executable.h"
 #include "plugin/client.h"
+#include "plugin/layout.h"
 
 namespace kiln_jax {
 
@@ -19,6 +20,15 @@ struct Output {
   PJRT_Buffer_Type type;
   std::vector<int64_t> dims;
   size_t bytes;
+  Layout layout;
+  PJRT_Memory* memory;
+};
+
+/** An argument of a program. */
+struct Argument {
+  std::vector<int64_t> dims;
+  Layout layout;
+  bool is_donated = false;  // by executions, unless the caller keeps it
 };
 
 /** A compiled program. Immutable, but for what is noted. */
@@ -29,17 +39,18 @@ struct Program {
   ~Program() { kiln_executable_release(executable); }
 
   std::shared_ptr<Client> client;
+  PJRT_Device* device = nullptr;
+  std::string assignment;  // a serialised DeviceAssignmentProto
   kiln_executable* executable = nullptr;
   std::string fingerprint;
-  size_t argument_count = 0;
-  std::vector<bool> donated;  // arguments whose memory a result takes
+  std::vector<Argument> arguments;
   std::vector<Output> outputs;
   // The same, as callers ask for it.
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<int64_t> output_dims;
   std::vector<size_t> output_ranks;
-  std::vector<const char*> memory_kinds;  // as many as arguments or outputs, whichever are more
-  std::vector<size_t> memory_kind_sizes;
+  std::vector<const char*> argument_kinds, output_kinds;  // of memory
+  std::vector<size_t> argument_kind_sizes, output_kind_sizes;
   std::vector<PJRT_NamedValue> cost;
 };
 
@@ -49,7 +60,11 @@ PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args);  // execute
 }  // namespace kiln_jax
 
 struct PJRT_Executable {
+  explicit PJRT_Executable(std::shared_ptr<const kiln_jax::Program> program);
   std::shared_ptr<const kiln_jax::Program> program;
+  // The orders of arguments and results, and the lists that callers get.
+  std::vector<PJRT_Layouts_MemoryLayout> layouts;
+  std::vector<PJRT_Layouts_MemoryLayout*> argument_layouts, output_layouts;
 };
 
 struct PJRT_LoadedExecutable {

@@ -7,6 +7,7 @@
 #include "plugin/error.h"
 #include "plugin/event.h"
 #include "plugin/executable.h"
+#include "plugin/layout.h"
 #include "plugin/program.h"
 
 namespace kiln_jax {
@@ -123,6 +124,7 @@ void SetExecutables(PJRT_Api* api) {
 }
 
 void SetBuffers(PJRT_Api* api) {
+  KILN_JAX_SET(Client_CreateViewOfDeviceBuffer, BufferView);
   KILN_JAX_SET(Buffer_Destroy, BufferDestroy);
   KILN_JAX_SET(Buffer_ElementType, BufferElementType);
   KILN_JAX_SET(Buffer_Dimensions, BufferDimensions);
@@ -150,6 +152,7 @@ void SetBuffers(PJRT_Api* api) {
 PJRT_Api MakeTable() {
   PJRT_Api api = {};
   api.struct_size = sizeof(PJRT_Api);
+  api.extension_start = Extensions();
   api.pjrt_api_version.struct_size = sizeof(PJRT_Api_Version);
   api.pjrt_api_version.major_version = kMajor;
   api.pjrt_api_version.minor_version = kMinor;

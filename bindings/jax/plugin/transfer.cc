@@ -22,23 +22,12 @@ constexpr size_t kCopyAtOnceBytes = 1 << 20;
 struct HostArray {
   const char* data;
   kiln_dtype dtype;
+  Layout layout;  // of the buffer; the other members are in its order
   std::vector<int64_t> dims;
-  std::vector<int64_t> strides;  // in bytes; empty: row-major
+  std::vector<int64_t> strides;  // in bytes; empty: dense
   int64_t element_bytes;
-  int64_t bytes;  // of the elements in row-major order
+  int64_t bytes;  // of all elements
 };
-
-/** Copies the elements into row-major order at `to`, which advances. */
-void Gather(const HostArray& array, const char* from, size_t dimension, char** to) {
-  if (dimension == array.dims.size()) {
-    std::memcpy(*to, from, array.element_bytes);
-    *to += array.element_bytes;
-    return;
-  }
-  for (int64_t i = 0; i < array.dims[dimension]; ++i) {
-    Gather(array, from + i * array.strides[dimension], dimension + 1, to);
-  }
-}
 
 PJRT_Error* ReadHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, HostArray* array) {
   array->data = static_cast<const char*>(args.data);
@@ -54,22 +43,26 @@ PJRT_Error* ReadHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, Hos
       return InvalidArgument("the sizes of the array are negative or too large");
     }
   }
+  if (array->data == nullptr && array->bytes != 0) return InvalidArgument("`data` is NULL");
+  const std::vector<int64_t> dims = array->dims;
+  if (PJRT_Error* error =
+          ReadLayout(args.device_layout, dims, array->element_bytes, &array->layout)) {
+    return error;
+  }
+  array->dims = InMemoryOrder(dims, array->layout);
+  if (array->bytes == 0) return nullptr;
+  std::vector<int64_t> strides = DenseStrides(dims, {}, array->element_bytes);
   if (args.num_byte_strides != 0) {
     if (args.num_byte_strides != args.num_dims) {
       return InvalidArgument("an array of rank " + std::to_string(args.num_dims) + " has " +
                              std::to_string(args.num_byte_strides) + " strides");
     }
-    PJRT_Buffer_MemoryLayout layout = {};
-    layout.type = PJRT_Buffer_MemoryLayout_Type_Strides;
-    layout.strides.byte_strides = args.byte_strides;
-    layout.strides.num_byte_strides = args.num_byte_strides;
-    if (array->bytes != 0 && !IsRowMajor(&layout, array->dims, array->element_bytes)) {
-      array->strides.assign(args.byte_strides, args.byte_strides + args.num_dims);
-    }
+    strides.assign(args.byte_strides, args.byte_strides + args.num_dims);
   }
-  if (array->data == nullptr && array->bytes != 0) return InvalidArgument("`data` is NULL");
-  if (!IsRowMajor(args.device_layout, array->dims, array->element_bytes)) {
-    return UnimplementedError("buffers that are not in row-major order");
+  strides = InMemoryOrder(strides, array->layout);
+  const std::vector<int64_t> dense = DenseStrides(array->dims, {}, array->element_bytes);
+  for (size_t i = 0; i < strides.size(); ++i) {
+    if (array->dims[i] != 1 && strides[i] != dense[i]) array->strides = strides;
   }
   return nullptr;
 }
@@ -79,8 +72,8 @@ kiln_error* MakeFromStrides(const HostArray& array, kiln_device* device, kiln_bu
   const size_t capacity = (array.bytes + KILN_ALIGNMENT - 1) / KILN_ALIGNMENT * KILN_ALIGNMENT;
   void* memory = std::aligned_alloc(KILN_ALIGNMENT, capacity);
   if (memory == nullptr) throw std::bad_alloc();
-  char* to = static_cast<char*>(memory);
-  Gather(array, array.data, 0, &to);
+  CopyStrided(array.data, array.strides, static_cast<char*>(memory),
+              DenseStrides(array.dims, {}, array.element_bytes), array.dims, array.element_bytes);
   kiln_error* error =
       kiln_buffer_adopt_host(device, array.dtype, array.dims.data(), array.dims.size(), memory,
                              array.bytes, std::free, memory, buffer);
@@ -130,15 +123,31 @@ kiln_error* CopyToHost(kiln_buffer* memory, void* to, size_t bytes, kiln_event**
   return kiln_buffer_copy_to_host_async(memory, to, bytes, done);
 }
 
-/** Copies a buffer within the device, without a wait. */
-PJRT_Error* Copy(PJRT_Buffer* buffer, PJRT_Device* device, PJRT_Buffer** copy) {
+/** The same into another order of elements; waits for the value. */
+kiln_error* CopyReordered(const PJRT_Buffer& source, kiln_buffer* memory, const Layout& to_layout,
+                          int64_t element_bytes, void* to) {
+  std::vector<char> elements(source.bytes);
+  if (kiln_error* error = kiln_buffer_copy_to_host(memory, elements.data(), source.bytes)) {
+    return error;
+  }
+  if (source.bytes == 0) return nullptr;
+  CopyStrided(elements.data(), DenseStrides(source.dims, source.layout, element_bytes),
+              static_cast<char*>(to), DenseStrides(source.dims, to_layout, element_bytes),
+              source.dims, element_bytes);
+  return nullptr;
+}
+
+/** Copies a buffer to a memory of the client, without a wait. */
+PJRT_Error* Copy(PJRT_Buffer* buffer, PJRT_Memory* to, PJRT_Buffer** copy) {
   kiln_buffer* memory = Retain(buffer);
   if (memory == nullptr) return DeletedError();
   kiln_buffer* made = nullptr;
-  kiln_error* error = kiln_buffer_copy_to_device_async(memory, device->device, nullptr, &made);
+  kiln_error* error = kiln_buffer_copy_to_device_async(memory, to->place, nullptr, &made);
   kiln_buffer_release(memory);
   if (error != nullptr) return TakeError(error);
-  *copy = MakeBuffer(buffer->client, buffer->type, buffer->dims, buffer->bytes, made);
+  Layout layout = buffer->layout;
+  *copy = MakeBuffer(buffer->client, to, buffer->type, buffer->dims, buffer->bytes, made);
+  (*copy)->layout = std::move(layout);
   return nullptr;
 }
 
@@ -154,8 +163,11 @@ PJRT_Error* BufferFromHost(PJRT_Client_BufferFromHostBuffer_Args* args) {
   kiln_event* done = nullptr;
   kiln_buffer* memory = nullptr;
   bool borrowed = false;
-  if (kiln_error* error = MakeFromHost(array, args->host_buffer_semantics, client->device.device,
-                                       &done, &borrowed, &memory)) {
+  PJRT_Memory* place = args->memory;
+  if (place == nullptr && args->device != nullptr) place = args->device->memories[0];
+  if (place == nullptr) place = client->memory_list[0];
+  if (kiln_error* error = MakeFromHost(array, args->host_buffer_semantics, place->place, &done,
+                                       &borrowed, &memory)) {
     return TakeError(error);
   }
   PJRT_Event* event;
@@ -166,13 +178,16 @@ PJRT_Error* BufferFromHost(PJRT_Client_BufferFromHostBuffer_Args* args) {
     throw;
   }
   try {
-    args->buffer = MakeBuffer(client, args->type, std::move(array.dims), array.bytes, memory);
+    args->buffer = MakeBuffer(client, place, args->type, {args->dims, args->dims + args->num_dims},
+                              array.bytes, memory);
   } catch (...) {
     kiln_event_release(event->event);
     delete event;
     throw;
   }
-  args->buffer->borrowed = borrowed;
+  // GPUs copy at once.
+  args->buffer->borrowed = borrowed && !(client->is_gpu && place->kind_id == 0);
+  args->buffer->layout = std::move(array.layout);
   args->done_with_host_buffer = event;
   return nullptr;
 }
@@ -187,13 +202,17 @@ PJRT_Error* BufferToHost(PJRT_Buffer_ToHostBuffer_Args* args) {
     return InvalidArgument("the array has " + std::to_string(source.bytes) + " bytes, and `dst` " +
                            std::to_string(args->dst_size));
   }
-  if (!IsRowMajor(args->host_layout, source.dims, ElementBytes(DtypeOf(source.type)))) {
-    return UnimplementedError("transfers to the host in another order than row-major");
+  const int64_t element_bytes = ElementBytes(DtypeOf(source.type));
+  Layout layout;
+  if (PJRT_Error* error = ReadLayout(args->host_layout, source.dims, element_bytes, &layout)) {
+    return error;
   }
   kiln_buffer* memory = Retain(args->src);
   if (memory == nullptr) return DeletedError();
   kiln_event* done = nullptr;
-  kiln_error* error = CopyToHost(memory, args->dst, source.bytes, &done);
+  kiln_error* error = layout == source.layout
+                          ? CopyToHost(memory, args->dst, source.bytes, &done)
+                          : CopyReordered(source, memory, layout, element_bytes, args->dst);
   kiln_buffer_release(memory);
   if (error != nullptr) return TakeError(error);
   args->event = MakeEvent(done);
@@ -201,11 +220,11 @@ PJRT_Error* BufferToHost(PJRT_Buffer_ToHostBuffer_Args* args) {
 }
 
 PJRT_Error* BufferCopyToDevice(PJRT_Buffer_CopyToDevice_Args* args) {
-  return Copy(args->buffer, args->dst_device, &args->dst_buffer);
+  return Copy(args->buffer, args->dst_device->memories[0], &args->dst_buffer);
 }
 
 PJRT_Error* BufferCopyToMemory(PJRT_Buffer_CopyToMemory_Args* args) {
-  return Copy(args->buffer, args->dst_memory->device, &args->dst_buffer);
+  return Copy(args->buffer, args->dst_memory, &args->dst_buffer);
 }
 
 }  // namespace kiln_jax

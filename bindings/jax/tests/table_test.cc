@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "plugin/api/layouts.h"
 #include "plugin/api/table.h"
 
 namespace {
@@ -80,7 +81,6 @@ const std::set<std::string_view> kMissing = {
     "PJRT_TopologyDescription_Create",
     "PJRT_TopologyDescription_Serialize",
     "PJRT_Compile",
-    "PJRT_Client_CreateViewOfDeviceBuffer",
     "PJRT_ExecuteContext_Create",
     "PJRT_ExecuteContext_Destroy",
     "PJRT_Buffer_CopyRawToHost",
@@ -468,6 +468,158 @@ void TestInPlace(PJRT_Client* client, PJRT_Device* device) {
   DestroyBuffer(buffer);
 }
 
+/** The extension of a type in the table. */
+template <typename Extension>
+const Extension* Find(PJRT_Extension_Type type) {
+  auto* at = static_cast<const PJRT_Extension_Base*>(api->extension_start);
+  while (at != nullptr && at->type != type) at = at->next;
+  CHECK(at != nullptr && at->struct_size == sizeof(Extension));
+  return reinterpret_cast<const Extension*>(at);
+}
+
+/** An order of elements, as the extension tells it. */
+std::string LayoutOf(PJRT_Buffer* buffer) {
+  const auto* layouts = Find<PJRT_Layouts_Extension>(PJRT_Extension_Type_Layouts);
+  auto args = New<PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args>();
+  args.buffer = buffer;
+  CHECK(Ok(layouts->buffer(&args)));
+  auto serialize = New<PJRT_Layouts_MemoryLayout_Serialize_Args>();
+  serialize.layout = args.layout;
+  CHECK(Ok(layouts->serialize(&serialize)));
+  std::string text(serialize.serialized_bytes, serialize.serialized_bytes_size);
+  serialize.serialized_layout_deleter(serialize.serialized_layout);
+  auto destroy = New<PJRT_Layouts_MemoryLayout_Destroy_Args>();
+  destroy.layout = args.layout;
+  CHECK(Ok(layouts->destroy(&destroy)));
+  return text;
+}
+
+/** A client of two devices with their memories. */
+PJRT_Client* MakeTwoDevices(std::vector<PJRT_Device*>* devices) {
+  auto create = New<PJRT_Client_Create_Args>();
+  PJRT_NamedValue option = {};
+  option.name = "kiln_device_count";
+  option.name_size = std::strlen(option.name);
+  option.type = PJRT_NamedValue_kString;
+  create.create_options = &option;
+  create.num_options = 1;
+  for (const char* text : {"two", "0", "1025"}) {
+    option.string_value = text;
+    option.value_size = std::strlen(text);
+    CHECK(Fails(api->PJRT_Client_Create(&create), PJRT_Error_Code_INVALID_ARGUMENT, option.name));
+  }
+  option.type = PJRT_NamedValue_kInt64;
+  option.int64_value = 2;
+  CHECK(Ok(api->PJRT_Client_Create(&create)));
+  auto list = New<PJRT_Client_AddressableDevices_Args>();
+  list.client = create.client;
+  CHECK(Ok(api->PJRT_Client_AddressableDevices(&list)) && list.num_addressable_devices == 2);
+  devices->assign(list.addressable_devices, list.addressable_devices + 2);
+  auto memories = New<PJRT_Client_AddressableMemories_Args>();
+  memories.client = create.client;
+  CHECK(Ok(api->PJRT_Client_AddressableMemories(&memories)));
+  std::set<int> ids;
+  for (size_t i = 0; i < memories.num_addressable_memories; ++i) {
+    auto id = New<PJRT_Memory_Id_Args>();
+    id.memory = memories.addressable_memories[i];
+    CHECK(Ok(api->PJRT_Memory_Id(&id)));
+    ids.insert(id.id);
+  }
+  CHECK(ids.size() == 6 && memories.num_addressable_memories == 6);
+  return create.client;
+}
+
+/** Buffers of two devices, in other kinds of memory and orders of elements. */
+void TestPlaces() {
+  std::vector<PJRT_Device*> devices;
+  PJRT_Client* client = MakeTwoDevices(&devices);
+  auto kinds = New<PJRT_Device_AddressableMemories_Args>();
+  kinds.device = devices[1];
+  CHECK(Ok(api->PJRT_Device_AddressableMemories(&kinds)) && kinds.num_memories == 3);
+  const float data[] = {1, 2, 3, 4, 5, 6};
+  const int64_t dims[] = {2, 3}, order[] = {0, 1}, wrong[] = {0, 0};
+  PJRT_Buffer_MemoryLayout layout = {};
+  layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  layout.tiled.minor_to_major = order;
+  layout.tiled.minor_to_major_size = 2;
+  auto make = New<PJRT_Client_BufferFromHostBuffer_Args>();
+  make.client = client;
+  make.data = data;
+  make.type = PJRT_Buffer_Type_F32;
+  make.dims = dims;
+  make.num_dims = 2;
+  make.memory = kinds.memories[1];
+  make.device_layout = &layout;
+  CHECK(Ok(api->PJRT_Client_BufferFromHostBuffer(&make)));
+  CHECK(Ok(Await(make.done_with_host_buffer)));
+  CHECK(LayoutOf(make.buffer) == "{0,1}");
+  CHECK((Read(make.buffer) == std::vector<float>{1, 2, 3, 4, 5, 6}));
+  auto memory = New<PJRT_Buffer_Memory_Args>();
+  memory.buffer = make.buffer;
+  CHECK(Ok(api->PJRT_Buffer_Memory(&memory)) && memory.memory == kinds.memories[1]);
+  auto pointer = New<PJRT_Buffer_UnsafePointer_Args>();
+  pointer.buffer = make.buffer;
+  CHECK(Ok(api->PJRT_Buffer_UnsafePointer(&pointer)));
+  CHECK(reinterpret_cast<const float*>(pointer.buffer_pointer)[1] == 4);
+  auto copy = New<PJRT_Buffer_CopyToDevice_Args>();
+  copy.buffer = make.buffer;
+  copy.dst_device = devices[0];
+  CHECK(Ok(api->PJRT_Buffer_CopyToDevice(&copy)));
+  CHECK((Read(copy.dst_buffer) == std::vector<float>{1, 2, 3, 4, 5, 6}));
+  CHECK(LayoutOf(copy.dst_buffer) == "{0,1}");
+  auto device = New<PJRT_Buffer_Device_Args>();
+  device.buffer = copy.dst_buffer;
+  CHECK(Ok(api->PJRT_Buffer_Device(&device)) && device.device == devices[0]);
+  layout.tiled.minor_to_major = wrong;
+  CHECK(Fails(api->PJRT_Client_BufferFromHostBuffer(&make), PJRT_Error_Code_INVALID_ARGUMENT,
+              "no order"));
+  layout.tiled.num_tiles = 1;
+  CHECK(
+      Fails(api->PJRT_Client_BufferFromHostBuffer(&make), PJRT_Error_Code_UNIMPLEMENTED, "tiles"));
+  DestroyBuffer(make.buffer);
+  DestroyBuffer(copy.dst_buffer);
+  auto destroy = New<PJRT_Client_Destroy_Args>();
+  destroy.client = client;
+  CHECK(Ok(api->PJRT_Client_Destroy(&destroy)));
+}
+
+/** Memory of others is used in place, and given back; transposed arrays are copied. */
+void TestViews(PJRT_Client* client, PJRT_Device* device) {
+  alignas(64) static float data[] = {1, 2, 3, 4, 5, 6};
+  const int64_t dims[] = {3, 2}, order[] = {0, 1};
+  int given_back = 0;
+  auto args = New<PJRT_Client_CreateViewOfDeviceBuffer_Args>();
+  args.struct_size = offsetof(PJRT_Client_CreateViewOfDeviceBuffer_Args, memory);
+  args.client = client;
+  args.device_buffer_ptr = data;
+  args.dims = dims;
+  args.num_dims = 2;
+  args.element_type = PJRT_Buffer_Type_F32;
+  args.device = device;
+  args.on_delete_callback = [](void* memory, void* count) {
+    CHECK(memory == data);
+    ++*static_cast<int*>(count);
+  };
+  args.on_delete_callback_arg = &given_back;
+  CHECK(Ok(api->PJRT_Client_CreateViewOfDeviceBuffer(&args)));
+  auto pointer = New<PJRT_Buffer_UnsafePointer_Args>();
+  pointer.buffer = args.buffer;
+  CHECK(Ok(api->PJRT_Buffer_UnsafePointer(&pointer)));
+  CHECK(pointer.buffer_pointer == reinterpret_cast<uintptr_t>(data) && given_back == 0);
+  CHECK((Read(args.buffer) == std::vector<float>{1, 2, 3, 4, 5, 6}));
+  DestroyBuffer(args.buffer);
+  CHECK(given_back == 1);
+  PJRT_Buffer_MemoryLayout layout = {};
+  layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  layout.tiled.minor_to_major = order;
+  layout.tiled.minor_to_major_size = 2;
+  args.layout = &layout;
+  CHECK(Ok(api->PJRT_Client_CreateViewOfDeviceBuffer(&args)) && given_back == 2);
+  CHECK((Read(args.buffer) == std::vector<float>{1, 4, 2, 5, 3, 6}));
+  CHECK(LayoutOf(args.buffer) == "{1,0}");
+  DestroyBuffer(args.buffer);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -490,6 +642,8 @@ int main(int argc, char** argv) {
   TestEvents(client, device);
   TestStrides(client, device);
   TestInPlace(client, device);
+  TestViews(client, device);
+  TestPlaces();
   // A buffer keeps what it needs beyond the client's end.
   const float data[] = {1, 2};
   PJRT_Buffer* last = MakeBuffer(client, device, data, {2});

@@ -166,6 +166,12 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_graph_from_stablehlo': (
         ErrorPointer,
         [c_void_p, c_void_p, c_size_t, c_void_p, POINTER(c_void_p)]),
+    'kiln_graph_argument_attribute': (
+        c_char_p,
+        [c_void_p, c_size_t, c_char_p, c_size_t, POINTER(c_size_t)]),
+    'kiln_graph_result_attribute': (
+        c_char_p,
+        [c_void_p, c_size_t, c_char_p, c_size_t, POINTER(c_size_t)]),
     'kiln_graph_retain': (None, [c_void_p]),
     'kiln_graph_release': (None, [c_void_p]),
     'kiln_graph_status': (ErrorPointer, [c_void_p]),
@@ -341,6 +347,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_executable_result_count': (c_size_t, [c_void_p]),
     'kiln_executable_result_shape': (ErrorPointer, [c_void_p, c_size_t, c_void_p]),
     'kiln_executable_result_alias': (ErrorPointer, [c_void_p, c_size_t, POINTER(c_int64)]),
+    'kiln_executable_argument_is_donatable': (c_int32, [c_void_p, c_size_t]),
     'kiln_executable_memory': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_executable_cost': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_executable_info': (ErrorPointer, [c_void_p, c_void_p]),

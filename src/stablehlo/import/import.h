@@ -22,6 +22,7 @@
 #include "base/interrupt.h"
 #include "base/status.h"
 #include "ir/ir.h"
+#include "stablehlo/import/entry_attributes.h"
 #include "stablehlo/mlir/operation.h"
 
 namespace kiln::stablehlo {
@@ -32,6 +33,8 @@ struct ImportOptions {
   // The shapes of the entry's arguments, which must agree with its type. None: the type's own
   // shapes, which must then have known or bounded sizes only.
   std::vector<Shape> arguments;
+  // Unless null, receives the attributes of the entry's arguments and results.
+  EntryAttributes* entry_attributes = nullptr;
   // Ends importing with CANCELLED or DEADLINE_EXCEEDED.
   Interrupt interrupt;
 };

@@ -166,6 +166,7 @@ Result<std::unique_ptr<ir::Module>> Importer::Run() {
                         ImportFunction(*entry, name, arguments, known));
   module_->set_entry(computation);
   KILN_RETURN_IF_ERROR(AddAliases(*entry));
+  if (options_.entry_attributes) ReadEntryAttributes(*entry);
   const Instruction* culprit = nullptr;
   KILN_RETURN_IF_ERROR(ir::CheckModule(*module_, &culprit));
   module_->SortComputations();
@@ -442,6 +443,29 @@ Status Importer::AddAliases(const Function& entry) {
     module_->aliases().push_back(std::move(alias));
   }
   return OkStatus();
+}
+
+void Importer::ReadEntryAttributes(const Function& entry) const {
+  auto read = [&](std::string_view lists, size_t count) {
+    std::vector<EntryAttributes::Map> all(count);
+    const Attribute* list = entry.operation->attribute(lists);
+    for (size_t i = 0; list && i < list->items.size() && i < count; ++i) {
+      for (const mlir::NamedAttribute& field : list->items[i]->fields) {
+        const Attribute& value = *field.value;
+        if (value.is(AttributeKind::kString)) {
+          all[i].emplace(field.name, value.text);
+        } else if (value.is(AttributeKind::kInteger)) {
+          all[i].emplace(field.name, Cat(value.integer));
+        } else if (value.is(AttributeKind::kBool) || value.is(AttributeKind::kUnit)) {
+          const bool is_true = value.is(AttributeKind::kUnit) || value.boolean;
+          all[i].emplace(field.name, is_true ? "true" : "false");
+        }
+      }
+    }
+    return all;
+  };
+  options_.entry_attributes->arguments = read("arg_attrs", entry.type->inputs.size());
+  options_.entry_attributes->results = read("res_attrs", entry.type->results.size());
 }
 
 Result<const mlir::Block*> Importer::BlockOf(const mlir::Region& region, size_t arguments) const {

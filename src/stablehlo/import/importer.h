@@ -104,6 +104,7 @@ class Importer {
   Result<std::vector<Shape>> DeclaredArguments(const Function& function) const;
   Result<std::vector<Shape>> EntryArguments(const Function& entry) const;
   Status AddAliases(const Function& entry);
+  void ReadEntryAttributes(const Function& entry) const;
   // Counts parts of types, because a few bytes of a program may have many, and operations, which
   // are imported once per shape.
   Status Charge(std::span<mlir::Value* const> values);

@@ -261,6 +261,7 @@ void Call_kiln_buffer_copy_to_device(World& w) {
 }
 
 void Call_kiln_buffer_data(World& w) { Address(w, "kiln_buffer_data", kiln_buffer_data); }
+void Call_kiln_buffer_address(World& w) { Address(w, "kiln_buffer_address", kiln_buffer_address); }
 void Call_kiln_buffer_device_data(World& w) {
   Address(w, "kiln_buffer_device_data", kiln_buffer_device_data);
 }

@@ -23,8 +23,9 @@ constexpr std::string_view kHloTexts[] = {
     "ROOT d = f32[4,6]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"};
 
 constexpr std::string_view kStablehloTexts[] = {
-    "func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = "
-    "stablehlo.add %a, %b : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n",
+    "func.func @main(%a: tensor<4xf32> {jax.buffer_donor = true}, %b: tensor<4xf32>) -> "
+    "(tensor<4xf32> {jax.buffer_donor = 1 : i32}) {\n  %0 = stablehlo.add %a, %b : tensor<4xf32>\n "
+    " return %0 : tensor<4xf32>\n}\n",
     "func.func @main(%a: tensor<?x3xf32>) -> tensor<?x3xf32> {\n  %0 = stablehlo.negate %a : "
     "tensor<?x3xf32>\n  return %0 : tensor<?x3xf32>\n}\n",
     "module {\n  func.func public @f(%a: tensor<2xi32>) -> (tensor<2xi32>, tensor<i32>) {\n    %c "
@@ -308,6 +309,27 @@ void Call_kiln_graph_value_name(World& w) {
   if (!name) return w.Expect(length == 0, "a length of nothing");
   w.Expect(name[length] == 0, "no 0 stands behind the name");
   w.Succeeded();
+}
+
+// An attribute of an argument or result of a program in StableHLO.
+void AskAttribute(World& w, std::string_view function,
+                  decltype(&kiln_graph_argument_attribute) call) {
+  auto graph = AnyGraph(w);
+  const auto index = static_cast<size_t>(w.Chance(80) ? w.Between(0, 3) : w.WildNumber());
+  const std::string name = w.Chance(50) ? "jax.buffer_donor" : w.WildText();
+  const bool no_name = w.Chance(5);
+  w.Begin(function, World::Name("graph", graph), ", ", index, ", ", no_name ? "NULL" : name);
+  size_t length = 77;
+  const char* text =
+      call(HandleOf(graph), index, no_name ? nullptr : name.data(), name.size(), &length);
+  w.Expect(text ? graph && !no_name && text[length] == 0 : length == 0, "a wrong text");
+  if (text) w.Succeeded();
+}
+void Call_kiln_graph_argument_attribute(World& w) {
+  AskAttribute(w, "kiln_graph_argument_attribute", kiln_graph_argument_attribute);
+}
+void Call_kiln_graph_result_attribute(World& w) {
+  AskAttribute(w, "kiln_graph_result_attribute", kiln_graph_result_attribute);
 }
 
 void Call_kiln_graph_set_op_name(World& w) {

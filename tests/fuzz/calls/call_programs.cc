@@ -334,6 +334,17 @@ void Call_kiln_executable_result_alias(World& w) {
   w.Expect(ok ? argument >= -1 && argument < arguments : argument == 77777, "a strange alias");
 }
 
+void Call_kiln_executable_argument_is_donatable(World& w) {
+  auto executable = w.PickOrNull(w.executables);
+  const auto index = static_cast<size_t>(w.Chance(80) ? w.Between(0, 3) : w.WildNumber());
+  w.Begin("kiln_executable_argument_is_donatable", World::Name("executable", executable), ", ",
+          index);
+  const int32_t donatable = kiln_executable_argument_is_donatable(HandleOf(executable), index);
+  const bool is_there = index < kiln_executable_argument_count(HandleOf(executable));
+  w.Expect(donatable == 0 || (donatable == 1 && is_there), "a strange answer");
+  if (is_there) w.Succeeded();
+}
+
 void Call_kiln_executable_memory(World& w) {
   const kiln_program_memory empty = KILN_PROGRAM_MEMORY_INIT;
   Tell(w, "kiln_executable_memory", empty, kiln_executable_memory);

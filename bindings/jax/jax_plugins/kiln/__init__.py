@@ -1,4 +1,5 @@
-"""Kiln as a platform of JAX: `JAX_PLATFORMS=kiln,cpu`, or jax.devices('kiln').
+"""Kiln as a platform of JAX: `JAX_PLATFORMS=kiln,cpu`, or jax.devices('kiln'). Kiln's GPUs are the
+platform `kiln_gpu`, which exists if JAX_PLATFORMS names it.
 
 JAX imports every module of the namespace package `jax_plugins` and calls its initialize().
 """
@@ -8,6 +9,7 @@ import os
 import pathlib
 
 PLATFORM = 'kiln'
+GPU_PLATFORM = 'kiln_gpu'
 _LIBRARY = 'libkiln_pjrt.so'
 
 
@@ -29,40 +31,48 @@ def library_path():
 
 def initialize():
     """Registers the platform. JAX calls it once, in every process."""
-    from jax._src import xla_bridge
+    import jax
 
-    from . import ffi
+    from . import dlpack, ffi
+
+    _register(PLATFORM, None)
+    ffi.install(PLATFORM, library_path())
+    dlpack.enable(PLATFORM)
+    if GPU_PLATFORM in (jax.config.jax_platforms or '').split(','):
+        _register(GPU_PLATFORM, {'kiln_device': 'gpu'})
+
+
+def _register(platform, options):
+    from jax._src import xla_bridge
 
     # Below the priority of cpu: Kiln is the default platform only where JAX_PLATFORMS says so. A
     # client that cannot be made must not break programs that do not ask for it.
-    path = library_path()
-    xla_bridge.register_plugin(PLATFORM, priority=-1, library_path=path)
+    xla_bridge.register_plugin(platform, priority=-1, library_path=library_path(), options=options)
     factories = getattr(xla_bridge, '_backend_factories', None)
-    if factories and PLATFORM in factories:
-        factories[PLATFORM] = dataclasses.replace(factories[PLATFORM], fail_quietly=True)
-    _register_lowerings()
-    _allow_donation()
-    ffi.install(PLATFORM, path)
+    if factories and platform in factories:
+        factories[platform] = dataclasses.replace(factories[platform], fail_quietly=True)
+    _register_lowerings(platform)
+    _allow_donation(platform)
 
 
-def _register_lowerings():
+def _register_lowerings(platform):
     """Gives Kiln the lowering rules that JAX has for cpu: the library knows their custom calls."""
     from jax._src.interpreters import mlir
 
     rules = mlir._platform_specific_lowerings
     for primitive, rule in list(rules['cpu'].items()):
         if primitive.name not in _UNSUPPORTED:
-            rules[PLATFORM].setdefault(primitive, rule)
+            rules[platform].setdefault(primitive, rule)
 
 
 # Their rules for cpu need calls back into Python, which the plugin does not have.
 _UNSUPPORTED = frozenset({'debug_callback', 'debug_print', 'pure_callback', 'io_callback'})
 
 
-def _allow_donation():
+def _allow_donation(platform):
     """Without this JAX ignores donate_argnums, with a warning."""
     from jax._src.interpreters import mlir
 
     platforms = mlir._platforms_with_donation
-    if PLATFORM not in platforms:
-        platforms.append(PLATFORM)
+    if platform not in platforms:
+        platforms.append(platform)

@@ -23,6 +23,23 @@ struct PJRT_Client_BufferFromHostBuffer_Args {
   PJRT_Buffer* buffer;
 };
 
+struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
+  size_t struct_size;
+  void* extension_start;
+  PJRT_Client* client;
+  void* device_buffer_ptr;
+  const int64_t* dims;
+  size_t num_dims;
+  PJRT_Buffer_Type element_type;
+  const PJRT_Buffer_MemoryLayout* layout;
+  PJRT_Device* device;
+  void (*on_delete_callback)(void* device_buffer_ptr, void* user_arg);
+  void* on_delete_callback_arg;
+  intptr_t stream;
+  PJRT_Buffer* buffer;
+  PJRT_Memory* memory;
+};
+
 struct PJRT_Buffer_Destroy_Args {
   size_t struct_size;
   void* extension_start;

@@ -155,7 +155,7 @@ KILN_JAX_PJRT_FUNCTIONS(KILN_JAX_DECLARE_ARGS)
 /** The table. Callers go by `struct_size` and the minor version. */
 struct PJRT_Api {
   size_t struct_size;
-  void* extension_start;
+  const void* extension_start;
   PJRT_Api_Version pjrt_api_version;
   void (*PJRT_Error_Destroy)(PJRT_Error_Destroy_Args* args);
   void (*PJRT_Error_Message)(PJRT_Error_Message_Args* args);
