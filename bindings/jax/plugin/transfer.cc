@@ -29,6 +29,22 @@ struct HostArray {
   int64_t bytes;  // of all elements
 };
 
+/** The bits of an integer of less than a byte; 0: another type. */
+int NarrowBits(kiln_dtype dtype) {
+  if (dtype == KILN_S4 || dtype == KILN_U4) return 4;
+  return dtype == KILN_S2 || dtype == KILN_U2 ? 2 : 0;
+}
+
+/** Gives the bytes of narrow integers their value: NumPy's have it in their low bits only. */
+void ExtendNarrow(kiln_dtype dtype, char* data, int64_t count) {
+  const int shift = 8 - NarrowBits(dtype);
+  const bool is_signed = dtype == KILN_S4 || dtype == KILN_S2;
+  for (char* end = data + count; data != end; ++data) {
+    const auto high = static_cast<uint8_t>(*data << shift);
+    *data = is_signed ? static_cast<int8_t>(high) >> shift : high >> shift;
+  }
+}
+
 PJRT_Error* ReadHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, HostArray* array) {
   array->data = static_cast<const char*>(args.data);
   array->dtype = DtypeOf(args.type);
@@ -61,6 +77,8 @@ PJRT_Error* ReadHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, Hos
   }
   strides = InMemoryOrder(strides, array->layout);
   const std::vector<int64_t> dense = DenseStrides(array->dims, {}, array->element_bytes);
+  // Narrow integers are never borrowed (ExtendNarrow).
+  if (NarrowBits(array->dtype) != 0) array->strides = strides;
   for (size_t i = 0; i < strides.size(); ++i) {
     if (array->dims[i] != 1 && strides[i] != dense[i]) array->strides = strides;
   }
@@ -74,6 +92,9 @@ kiln_error* MakeFromStrides(const HostArray& array, kiln_device* device, kiln_bu
   if (memory == nullptr) throw std::bad_alloc();
   CopyStrided(array.data, array.strides, static_cast<char*>(memory),
               DenseStrides(array.dims, {}, array.element_bytes), array.dims, array.element_bytes);
+  if (NarrowBits(array.dtype) != 0) {
+    ExtendNarrow(array.dtype, static_cast<char*>(memory), array.bytes);
+  }
   kiln_error* error =
       kiln_buffer_adopt_host(device, array.dtype, array.dims.data(), array.dims.size(), memory,
                              array.bytes, std::free, memory, buffer);
@@ -87,7 +108,9 @@ kiln_error* MakeFromHost(const HostArray& array, PJRT_HostBufferSemantics semant
                          kiln_buffer** buffer) {
   const int64_t* dims = array.dims.data();
   const size_t rank = array.dims.size();
-  if (!array.strides.empty()) return MakeFromStrides(array, device, buffer);
+  if (array.bytes != 0 && (!array.strides.empty() || NarrowBits(array.dtype) != 0)) {
+    return MakeFromStrides(array, device, buffer);
+  }
   static const char none[KILN_ALIGNMENT] = {};
   const void* data = array.bytes == 0 ? none : array.data;
   if (semantics == PJRT_HostBufferSemantics_kImmutableOnlyDuringCall ||

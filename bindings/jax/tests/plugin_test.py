@@ -132,6 +132,24 @@ class BufferTest(Same):
         self.assertEqual(float(f(x)[5]), 2.0)
         np.testing.assert_array_equal(host, np.ones(1 << 16, np.float32))
 
+    def test_integers_of_less_than_a_byte(self):
+        # NumPy's int4 has its value in the low bits of a byte, and zeros above.
+        for dtype, values in ((jnp.int4, range(-8, 8)), (jnp.uint4, range(16)),
+                              (jnp.int2, range(-2, 2)), (jnp.uint2, range(4))):
+            x = np.array(values, dtype).reshape(2, -1)
+            for array in (x, x.T, x[:, ::-1], x[:0], x[1, 1]):
+                got = jnp.asarray(array).astype(jnp.int32)
+                np.testing.assert_array_equal(got, array.astype(np.int32))
+        y = np.array([-8, 3, -1], jnp.int4)
+        np.testing.assert_array_equal(jax.lax.sort(jnp.asarray(y)).astype(jnp.int32), [-8, -1, 3])
+
+    def test_sums_of_products_are_of_the_type_asked_for(self):
+        for dtype in (np.uint8, np.bool_, np.int8):
+            x = np.ones((3, 300), dtype)
+            for wanted in (np.int32, np.float32):
+                got = jax.lax.dot(x, x.T, preferred_element_type=wanted)
+                np.testing.assert_array_equal(got, np.full((3, 3), 300, wanted))
+
     def test_misaligned_memory(self):
         raw = np.zeros(4 * 30000 + 1, np.uint8)
         array = raw[1:].view(np.float32)

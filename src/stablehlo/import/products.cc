@@ -250,10 +250,11 @@ Result<Values> RaggedDot(Op& op) {
 Instruction* ProductOf(Builder& b, Opcode opcode, Instruction* lhs, Instruction* rhs,
                        Attributes attributes, ElementType type) {
   if (!lhs || !rhs) return nullptr;
-  // Factors of different types are converted to the type of the product. So are integers with a
-  // product of another kind: their sums may exceed their type.
-  const bool integers = IsInteger(lhs->shape().type()) && !IsInteger(type);
-  if (lhs->shape().type() != rhs->shape().type() || integers) {
+  // Factors of different types are converted to the type of the product. So are integers and truth
+  // values with a product of another kind, be it signed or not: their sums may exceed their type.
+  const ElementType left = lhs->shape().type();
+  const bool widened = !IsFloat(left) && !IsComplex(left) && CategoryOf(left) != CategoryOf(type);
+  if (left != rhs->shape().type() || widened) {
     lhs = b.Convert(lhs, type);
     rhs = b.Convert(rhs, type);
     if (!lhs || !rhs) return nullptr;

@@ -36,6 +36,7 @@ TEST(CallOps, FftShapes) {
   EXPECT_EQ(Fft("IRFFT", Shape(C64, {5, 5}), {8}), "f32[5,8]");
   EXPECT_EQ(Fft("IRFFT", Shape(C128, {5, 5}), {5, 9}), "f64[5,9]");
   EXPECT_EQ(Fft("IRFFT", Shape(C128, {5, 0}), {0}), "f64[5,0]");
+  EXPECT_EQ(Fft("IRFFT", Shape(C128, {5, 1}), {0}), "f64[5,0]");
   Dimension n = *Dimension::Symbol("N");
   EXPECT_EQ(Fft("FFT", Shape(C64, std::vector<Dimension>{n, 8}), {8}), "c64[N,8]");
 

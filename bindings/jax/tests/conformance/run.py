@@ -45,7 +45,7 @@ class Platform:
         self.environment = {
             **os.environ, 'JAX_NUM_GENERATED_CASES': str(arguments.cases), 'JAX_PLATFORMS': 'cpu',
             'PYTHONDONTWRITEBYTECODE': '1', 'PYTHONPATH': str(HERE),
-            'KILN_CASE_SHARE': str(arguments.share)}
+            'PYTHONFAULTHANDLER': '1', 'KILN_CASE_SHARE': str(arguments.share)}
         self.environment.pop('JAX_TEST_DUT', None)
         kept_for = arguments.version
         if name == 'kiln':
@@ -71,7 +71,7 @@ class Platform:
     def _process(self, file, log, end):
         """Runs the cases of a file that have no outcome yet, until the process ends. A case that ends
         it, or does not end in time, has that for its outcome."""
-        command = [self.arguments.python, '-P', '-m', 'pytest', '-q', '--tb=short', '-p', 'case_log',
+        command = [self.arguments.python, '-P', '-m', 'pytest', '-q', '-s', '--tb=short', '-p', 'case_log',
                    '-p', 'no:cacheprovider', f'tests/{file}_test.py']
         text = log.with_suffix('.txt')
         with open(text, 'a', encoding='utf-8') as output:

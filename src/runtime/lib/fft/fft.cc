@@ -73,6 +73,9 @@ Result<Description> Describe(const CallSignature& signature) {
   Shape expected = real;
   expected.set_type(complex);
   if (d.rows != Rows::kComplex && d.n > 0) expected.set_dimension(real.rank() - 1, d.n / 2 + 1);
+  if (d.rows == Rows::kToReal && d.n == 0 && other.rank() == real.rank()) {
+    expected.set_dimension(real.rank() - 1, other.dim(real.rank() - 1));  // 0 or 1
+  }
   const ElementType numbers = d.rows == Rows::kComplex ? complex : d.type;
   if (!(expected == other) || real.type() != numbers) return bad();
   d.lengths.erase(d.lengths.begin());
