@@ -57,7 +57,8 @@ class _Log:
 
     def pytest_runtest_logreport(self, report):
         # Set-up, call and tear-down have a report each; the worst one is the outcome.
-        row = self.outcomes.setdefault(report.nodeid, {'outcome': 'passed', 'said': '', 'seconds': 0})
+        row = self.outcomes.setdefault(report.nodeid,
+                                       {'outcome': 'passed', 'said': '', 'seconds': 0})
         row['seconds'] += report.duration
         if report.outcome != 'passed' and row['outcome'] != 'failed':
             row['outcome'], row['said'] = report.outcome, _said(report)

@@ -9,14 +9,17 @@ it is this one where it is not given.
 
   --cases N    how many cases JAX generates of a parametrised test (10)
   --limit S    seconds for one case (300); its process is ended then
+  --jobs N     how many files run at a time (the number of processors)
   --again      runs all cases anew. Outcomes are otherwise kept below FOLDER: those of cpu for one
                version of JAX, those of kiln for one pair of libraries and one package
-  --sample S   runs on kiln only, for at most S seconds; no case may fail that reasons.txt does not name
+  --sample S   runs on kiln only, for at most S seconds, which the files share; no case may fail that
+               reasons.txt does not name
   --share N    every Nth case only
   --write PAGE puts the table between the marks of that page, if all files run
 """
 
 import argparse
+import concurrent.futures
 import hashlib
 import json
 import os
@@ -24,6 +27,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import results
@@ -31,9 +35,11 @@ import results
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1]
 LEAST = 99.0
+# Set when files that run are to be given up.
+STOP = threading.Event()
 # Of the sample in `make test`: files that are quick and touch much.
-SAMPLE = ['lax_vmap', 'lax_control_flow', 'linalg', 'random', 'lax_scipy', 'custom_api', 'nn', 'lax', 'fft',
-          'lax_numpy_indexing', 'lax_numpy_operators', 'batching', 'mutable_array', 'jax_jit']
+SAMPLE = ['lax_vmap', 'lax_control_flow', 'linalg', 'random', 'custom_api', 'nn', 'lax', 'fft',
+          'lax_numpy_indexing', 'lax_numpy_operators', 'batching', 'mutable_array']
 
 
 class Platform:
@@ -64,15 +70,15 @@ class Platform:
         if self.arguments.again:
             for path in (log, whole, log.with_suffix('.txt')):
                 path.unlink(missing_ok=True)
-        while not whole.exists() and time.monotonic() < end:
+        while not whole.exists() and time.monotonic() < end and not STOP.is_set():
             self._process(file, log, end)
         return rows_of(log)
 
     def _process(self, file, log, end):
         """Runs the cases of a file that have no outcome yet, until the process ends. A case that ends
         it, or does not end in time, has that for its outcome."""
-        command = [self.arguments.python, '-P', '-m', 'pytest', '-q', '-s', '--tb=short', '-p', 'case_log',
-                   '-p', 'no:cacheprovider', f'tests/{file}_test.py']
+        command = [self.arguments.python, '-P', '-m', 'pytest', '-q', '-s', '--tb=short', '-p',
+                   'case_log', '-p', 'no:cacheprovider', f'tests/{file}_test.py']
         text = log.with_suffix('.txt')
         with open(text, 'a', encoding='utf-8') as output:
             process = subprocess.Popen(command, cwd=self.root, stdout=output, stderr=output,
@@ -85,7 +91,7 @@ class Platform:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
         case = begun(log)
-        if late and time.monotonic() >= end:
+        if late and (time.monotonic() >= end or STOP.is_set()):
             return
         if case is None:
             if late or process.returncode not in (0, 1, 5):  # 5: no case was left
@@ -108,8 +114,8 @@ def digest(plugin):
 
 
 def wait(process, log, limit, end):
-    """Waits until the process ends (False), its log has not grown for `limit` seconds, or the time
-    `end` has come (True)."""
+    """Waits until the process ends (False), its log has not grown for `limit` seconds, or the files
+    are given up, as at the time `end` (True)."""
     size, since = -1, time.monotonic()
     while True:
         try:
@@ -121,7 +127,7 @@ def wait(process, log, limit, end):
         grown = log.stat().st_size if log.exists() else 0
         if grown != size:
             size, since = grown, now
-        if now - since > limit or now > end:
+        if now - since > limit or now > end or STOP.is_set():
             return True
 
 
@@ -156,10 +162,11 @@ def lines_of(file):
 
 def sample(arguments, files, reasons):
     """Runs on Kiln for a while. Every failure must be one that has a reason."""
-    end = time.monotonic() + arguments.sample
+    start = time.monotonic()
     platform = Platform('kiln', arguments)
     unknown, ran = 0, 0
-    for name in files:
+    for number, name in enumerate(files, 1):
+        end = start + arguments.sample * number / len(files)
         file = results.File(name, platform.run(name, end), {})
         ran += file.count('passed')
         print(lines_of(file), flush=True)
@@ -171,16 +178,26 @@ def sample(arguments, files, reasons):
     return 0 if unknown == 0 and ran > 0 else 1
 
 
+def file_of(name, kiln, cpu, reasons):
+    """Of two runs, when they are at their ends."""
+    file = results.File(name, kiln.result(), cpu.result())
+    print(f'{lines_of(file)}; {len(file.counted)} count, {len(file.failed)} of them failed',
+          flush=True)
+    for case, row in file.failed.items():
+        print(f'  {case}: {row["said"]}' + (f' ({why})' if (why := reasons.of(case)) else ''))
+    return file
+
+
 def compare(arguments, names, reasons):
     kiln, cpu = Platform('kiln', arguments), Platform('cpu', arguments)
-    files = []
-    for name in names:
-        file = results.File(name, kiln.run(name), cpu.run(name))
-        files.append(file)
-        print(f'{lines_of(file)}; {len(file.counted)} count, {len(file.failed)} of them failed',
-              flush=True)
-        for case, row in file.failed.items():
-            print(f'  {case}: {row["said"]}' + (f' ({why})' if (why := reasons.of(case)) else ''))
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        running = [(name, pool.submit(kiln.run, name), pool.submit(cpu.run, name))
+                   for name in names]
+        try:
+            files = [file_of(*run, reasons) for run in running]
+        except BaseException:
+            STOP.set()
+            raise
     ends = sum(f.count('crashed', 'hung') for f in files)
     share = results.percent(files)
     print(f'{sum(len(f.counted) for f in files)} cases count, {share:.2f} % of them pass, '
@@ -196,7 +213,8 @@ def main():
     for option in ('plugin', 'out', 'write'):
         parser.add_argument(f'--{option}')
     parser.add_argument('--python', default=sys.executable)
-    for option, default in (('cases', 10), ('limit', 300), ('sample', 0), ('share', 1)):
+    for option, default in (('cases', 10), ('limit', 300), ('sample', 0), ('share', 1),
+                            ('jobs', os.cpu_count())):
         parser.add_argument(f'--{option}', type=int, default=default)
     parser.add_argument('--again', action='store_true')
     parser.add_argument('files', nargs='*')
