@@ -10,7 +10,11 @@
  *  copies in all three cases, at once: results do not reach the caller's memory, and the event is
  *  ready, or the deleter has been called, when the function returns.
  *
- *  Device memory, such as a GPU's, is borrowed or adopted in place. */
+ *  Device memory, such as a GPU's, is borrowed or adopted in place.
+ *
+ *  A token (::KILN_TOKEN) is a buffer, too, of rank 0 and 0 bytes. As the result of an execution it
+ *  is ready at the end of that execution; an execution that takes it as an argument begins after
+ * it, and fails if the first one has failed. kiln_buffer_create() makes a token that is ready. */
 #ifndef KILN_BUFFER_H_
 #define KILN_BUFFER_H_
 
@@ -35,10 +39,12 @@ extern "C" {
  *  write it, as its result. \since 0.1 */
 typedef struct kiln_buffer kiln_buffer;
 
-/** Makes a buffer of zeros, in memory of the context's allocator.
+/** Makes a buffer of zeros, in memory of the context's allocator; with ::KILN_TOKEN a token that is
+ *  ready, for an execution that nothing needs to precede.
  *  @param dims `rank` sizes, none negative; may be NULL with rank 0
  *  @param buffer receives one reference, to be released with kiln_buffer_release()
- *  @return INVALID_ARGUMENT for sizes whose product overflows, RESOURCE_EXHAUSTED
+ *  @return INVALID_ARGUMENT for sizes whose product overflows, and for a token with sizes;
+ *         RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_create(kiln_device* device, kiln_dtype dtype, const int64_t* dims,
@@ -65,8 +71,8 @@ KILN_API kiln_error* kiln_buffer_copy_host(kiln_device* device, kiln_dtype dtype
  *  @return INVALID_ARGUMENT if `bytes` is not the size of the array; RESOURCE_EXHAUSTED. A failure
  *         of the copy itself is the error of the event and of all users of the buffer
  *
- *  Copies and executions that a thread requests on one device are done in order. With a context of
- *  one thread the copy is done when the call returns. Any thread. \since 0.1 */
+ *  The copy does not wait for executions requested before. With a context of one thread it is done
+ *  when the call returns. Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_copy_host_async(kiln_device* device, kiln_dtype dtype,
                                                  const int64_t* dims, size_t rank, const void* data,
                                                  size_t bytes, kiln_event** done,
@@ -152,6 +158,39 @@ KILN_API kiln_error* kiln_buffer_copy_to_host(kiln_buffer* buffer, void* data, s
 KILN_API kiln_error* kiln_buffer_copy_to_host_async(kiln_buffer* buffer, void* data, size_t bytes,
                                                     kiln_event** done);
 
+/** Copies a part of the buffer's value to `data`, as kiln_buffer_copy_to_host_async().
+ *  @param offset the first byte of the part in the row-major order of the elements
+ *  @param data receives `bytes` bytes; the memory must stay until `done`
+ *  @param done receives one reference to an event that is ready when the bytes are at `data`
+ *  @return OUT_OF_RANGE if the part is not in the buffer; FAILED_PRECONDITION if the buffer has
+ * been donated
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_read_part(kiln_buffer* buffer, size_t offset, void* data,
+                                           size_t bytes, kiln_event** done);
+
+/** Copies `bytes` bytes at `data` to a part of the buffer, asynchronously. It waits for no other
+ * use of the buffer: other users see the bytes if they begin after `done`, as by
+ * kiln_buffer_delay().
+ *  @param offset the first byte of the part in the row-major order of the elements
+ *  @param data must stay unchanged until `done`
+ *  @param done receives one reference to an event that is ready at the end of the copy
+ *  @return OUT_OF_RANGE if the part is not in the buffer; INVALID_ARGUMENT if it is in read-only
+ *         memory
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_write_part(kiln_buffer* buffer, size_t offset, const void* data,
+                                            size_t bytes, kiln_event** done);
+
+/** Makes the buffer's value wait for an event, beside the work that defines the value: later users
+ *  of the value begin after the event, and fail if it fails.
+ *  @param event of the buffer's context; must be set at some time (kiln_event_create())
+ *  @return INVALID_ARGUMENT for an event of another context; FAILED_PRECONDITION if the buffer has
+ *         been donated
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_delay(kiln_buffer* buffer, kiln_event* event);
+
 /** Copies a buffer to another device, or within one. Waits for its value.
  *  @param copy receives one reference, to be released with kiln_buffer_release()
  *  @return the error of the execution that defines the value, if it failed; FAILED_PRECONDITION if
@@ -162,8 +201,8 @@ KILN_API kiln_error* kiln_buffer_copy_to_device(kiln_buffer* buffer, kiln_device
                                                 kiln_buffer** copy);
 
 /** Copies a buffer to another device, or within one, asynchronously. The copy can be used at once:
- *  users of its value wait for it. It is done in the order of the buffer's device; work on the
- *  other device continues meanwhile.
+ *  users of its value wait for it. It is done as soon as the value is there; work on the other
+ *  device continues meanwhile.
  *  @param done unless NULL, receives one reference to an event that is ready at the end of the
  *         copy; its error is the error of the execution that defines the value, if it failed
  *  @param copy receives one reference

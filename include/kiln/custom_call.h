@@ -84,7 +84,8 @@ typedef struct kiln_custom_call {
  *  @param target the name in the calls, not empty
  *  @param function returns NULL, or hands over an error (see kiln_error_create()), which becomes
  *         the execution's. It may be called by several threads at once, must not throw, and must
- *         not use the context's objects
+ *         not use the context's objects, except on a device of the host of a context with
+ *         callbacks_from_any_thread: there it may request work, and wait for it
  *  @param user_data the first argument of both functions
  *  @param destroy called once when `function` can no longer be called; may be NULL. Not called on
  *         failure

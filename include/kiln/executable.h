@@ -129,8 +129,8 @@ KILN_API void kiln_executable_release(kiln_executable* executable);
 /** The device of the compilation, borrowed; NULL for NULL. Any thread. \since 0.1 */
 KILN_API kiln_device* kiln_executable_device(const kiln_executable* executable);
 
-/** The number of arguments: the arrays among the parameters, with tuples flattened in order and
- *  tokens omitted. 0 for NULL. Any thread. \since 0.1 */
+/** The number of arguments: the arrays and tokens among the parameters, with tuples flattened in
+ *  order. 0 for NULL. Any thread. \since 0.1 */
 KILN_API size_t kiln_executable_argument_count(const kiln_executable* executable);
 
 /** The shape of an argument; `shape->dims` lives as long as the executable.
@@ -147,8 +147,8 @@ KILN_API kiln_error* kiln_executable_argument_shape(const kiln_executable* execu
 KILN_API const char* kiln_executable_argument_name(const kiln_executable* executable, size_t index,
                                                    size_t* length);
 
-/** The number of results: the arrays of the graph's result, with tuples flattened in order and
- *  tokens omitted. 0 for NULL. Any thread. \since 0.1 */
+/** The number of results: the arrays and tokens of the graph's result, with tuples flattened in
+ *  order. 0 for NULL. Any thread. \since 0.1 */
 KILN_API size_t kiln_executable_result_count(const kiln_executable* executable);
 
 /** The shape of a result; `shape->dims` lives as long as the executable.
@@ -323,7 +323,10 @@ KILN_API kiln_error* kiln_executable_run(kiln_executable* executable,
  *         events
  *
  *  A thread's executions on one device run one after the other, in order; executions on different
- *  devices run concurrently, except that each waits for the values it needs. On a CPU, executions
+ *  devices run concurrently, except that each waits for the values it needs. While an execution is
+ *  inside a function of the user (kiln_context_register_call()), later ones run that need not wait
+ *  for its results, except those that call such functions: these keep their order. The function may
+ *  request executions and copies of its own, and wait for them. On a CPU, executions
  *  of a few microseconds run during the call if none is queued; with a context of one thread all
  *  do. The buffers may be released at any time. Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_execute(kiln_executable* executable,

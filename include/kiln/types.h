@@ -40,6 +40,7 @@ typedef int32_t kiln_dtype;
 #define KILN_TUPLE 13         /**< several values as one; has no elements of its own */
 #define KILN_C64 15           /**< complex of two KILN_F32 */
 #define KILN_BF16 16          /**< the upper half of a KILN_F32 */
+#define KILN_TOKEN 17         /**< the order of side effects, as a value; has no elements */
 #define KILN_C128 18          /**< complex of two KILN_F64 */
 #define KILN_F8E5M2 19        /**< 8 bits, 5 of exponent, 2 of mantissa */
 #define KILN_F8E4M3FN 20      /**< 8 bits, no infinities */
@@ -58,13 +59,14 @@ typedef int32_t kiln_dtype;
 #define KILN_F6E3M2FN 65      /**< 6 bits, 3 of exponent, 2 of mantissa, no infinities, no NaN */
 /** @} */
 
-/** The shape of an array or tuple. Filled in by the library; `dims` belongs to the queried object
- *  and lives as long as it does. \since 0.1 */
+/** The shape of an array, token or tuple. Filled in by the library; `dims` belongs to the queried
+ * object and lives as long as it does. \since 0.1 */
 typedef struct kiln_shape {
   size_t struct_size;  /**< set by the caller: sizeof(kiln_shape) */
-  kiln_dtype dtype;    /**< KILN_TUPLE for a tuple */
+  kiln_dtype dtype;    /**< KILN_TUPLE for a tuple, KILN_TOKEN for a token */
   int32_t reserved;    /**< 0 */
-  size_t rank;         /**< number of dimensions; for a tuple the number of its elements */
+  size_t rank;         /**< number of dimensions; for a tuple the number of its elements; 0 for a
+                            token */
   const int64_t* dims; /**< `rank` sizes; a negative one is a symbol (kiln_graph_symbol()). NULL for
                             a tuple */
   int64_t byte_size;   /**< of the elements in row-major order; -1 if a size is unknown */
@@ -78,7 +80,8 @@ typedef struct kiln_shape {
  *  \since 0.1 */
 KILN_API const char* kiln_dtype_name(kiln_dtype dtype);
 
-/** Bits of one element in memory; 0 for a tuple or an unknown number. Any thread. \since 0.1 */
+/** Bits of one element in memory; 0 for a tuple, a token or an unknown number. Any thread. \since
+ * 0.1 */
 KILN_API int32_t kiln_dtype_bits(kiln_dtype dtype);
 
 /** A text made by the library, such as HLO or JSON. Immutable, reference counted. \since 0.1 */

@@ -18,6 +18,7 @@ class UniqueList {
   UniqueList(const UniqueList&) = delete;
   UniqueList& operator=(const UniqueList&) = delete;
 
+  bool is_empty() const { return !first_; }
   void Append(std::unique_ptr<T> element) noexcept {
     T* added = element.get();
     (last_ ? last_->next : first_) = std::move(element);

@@ -13,6 +13,7 @@
 static_assert(KILN_ALIGNMENT == kiln::program::kAlignment);
 
 using kiln::FailedPrecondition;
+using kiln::InvalidArgument;
 using kiln::OkStatus;
 using kiln::Ref;
 using kiln::Shape;
@@ -39,11 +40,14 @@ void WarnOfAlignment(const Buffer& buffer) {
                 " bytes; as a result it will be copied after each ", "execution"));
 }
 
+Status CheckData(const void* data, size_t bytes) {
+  if (data || bytes == 0) return OkStatus();
+  return InvalidArgument("data is NULL, with ", bytes, " bytes");
+}
+
 // `bytes` bytes at `data` as the buffer's array.
 Status CheckMemoryOf(const Buffer& buffer, const void* data, size_t bytes) {
-  return ShapeOfMemory(static_cast<kiln_dtype>(buffer.shape().type()), buffer.dims().data(),
-                       buffer.dims().size(), data, bytes)
-      .status();
+  return kiln::capi::CheckMemoryOf(buffer.shape(), data, bytes);
 }
 
 }  // namespace
@@ -52,7 +56,10 @@ kiln_error* kiln_buffer_create(kiln_device* device, kiln_dtype dtype, const int6
                                size_t rank, kiln_buffer** buffer) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_create", {{"device", device}, {"buffer", buffer}}));
-    KILN_ASSIGN_OR_RETURN(Shape shape, kiln::capi::ShapeOf(dtype, dims, rank));
+    Shape shape = Shape::Token();
+    if (dtype != KILN_TOKEN || rank != 0) {
+      KILN_ASSIGN_OR_RETURN(shape, kiln::capi::ShapeOf(dtype, dims, rank));
+    }
     KILN_ASSIGN_OR_RETURN(Ref<Buffer> made, Buffer::Allocate(*Unwrap(device), shape));
     KILN_RETURN_IF_ERROR(Unwrap(device)->runtime().FillZero(made->data(), made->bytes()));
     *buffer = HandOver(std::move(made));
@@ -153,9 +160,47 @@ kiln_error* kiln_buffer_copy_to_host_async(kiln_buffer* buffer, void* data, size
         NotNull("kiln_buffer_copy_to_host_async", {{"buffer", buffer}, {"done", done}}));
     Buffer& from = *Unwrap(buffer);
     KILN_RETURN_IF_ERROR(CheckMemoryOf(from, data, bytes));
-    KILN_ASSIGN_OR_RETURN(Ref<Event> event, StartCopyToHost(from, data));
+    KILN_ASSIGN_OR_RETURN(Ref<Event> event, StartCopyToHost(from, 0, data, from.bytes()));
     *done = HandOver(std::move(event));
     from.client().RunDeferred();
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_buffer_read_part(kiln_buffer* buffer, size_t offset, void* data, size_t bytes,
+                                  kiln_event** done) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_read_part", {{"buffer", buffer}, {"done", done}}));
+    KILN_RETURN_IF_ERROR(CheckData(data, bytes));
+    KILN_ASSIGN_OR_RETURN(Ref<Event> event,
+                          StartCopyToHost(*Unwrap(buffer), static_cast<int64_t>(offset), data,
+                                          static_cast<int64_t>(bytes)));
+    *done = HandOver(std::move(event));
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_buffer_write_part(kiln_buffer* buffer, size_t offset, const void* data,
+                                   size_t bytes, kiln_event** done) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_write_part", {{"buffer", buffer}, {"done", done}}));
+    KILN_RETURN_IF_ERROR(CheckData(data, bytes));
+    KILN_ASSIGN_OR_RETURN(Ref<Event> event,
+                          StartWrite(*Unwrap(buffer), static_cast<int64_t>(offset), data,
+                                     static_cast<int64_t>(bytes)));
+    *done = HandOver(std::move(event));
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_buffer_delay(kiln_buffer* buffer, kiln_event* event) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_delay", {{"buffer", buffer}, {"event", event}}));
+    if (&Unwrap(event)->client() != &Unwrap(buffer)->client()) {
+      return InvalidArgument("kiln_buffer_delay: the event is of another context than the buffer");
+    }
+    KILN_RETURN_IF_ERROR(Unwrap(buffer)->CheckNotDonated());
+    Unwrap(buffer)->Delay(Ref<Event>::Share(Unwrap(event)));
     return OkStatus();
   });
 }

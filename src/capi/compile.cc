@@ -97,7 +97,7 @@ Result<kiln::SymbolSizes> SizesOf(const kiln_compile_options& options) {
   return sizes;
 }
 
-// An array of a value that may have several: the part, the path inside it, and the shape.
+// An array or token of a value that may have several: the part, the path inside it, and the shape.
 struct LeafPlace {
   size_t part;
   std::vector<int64_t> path;
@@ -109,9 +109,7 @@ Result<LeafPlace> LeafAt(std::string_view what, const std::vector<kiln::Shape>& 
   size_t next = 0;
   for (size_t part = 0; part < parts.size(); ++part) {
     kiln::ForEachLeaf(parts[part], [&](const kiln::Shape& leaf, std::span<const int64_t> path) {
-      // Tokens are neither arguments nor results.
-      if (leaf.is_array() && next++ == number)
-        found.emplace(part, std::vector(path.begin(), path.end()), leaf);
+      if (next++ == number) found.emplace(part, std::vector(path.begin(), path.end()), leaf);
     });
   }
   if (found) return *std::move(found);
@@ -131,7 +129,7 @@ Status AddAliases(const kiln_compile_options& options, kiln::ir::Module& module)
     KILN_ASSIGN_OR_RETURN(LeafPlace from, LeafAt("argument", parameters, given.argument));
     KILN_ASSIGN_OR_RETURN(LeafPlace to,
                           LeafAt("result", {module.entry()->root()->shape()}, given.result));
-    if (!to.shape.SameTypeAndDimensions(from.shape)) {
+    if (!to.shape.SameTypeAndDimensions(from.shape) || to.shape.is_token()) {
       return InvalidArgument("kiln_compile_options.aliases: result ", given.result, " is ",
                              to.shape, ", and argument ", given.argument, " ", from.shape);
     }

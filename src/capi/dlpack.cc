@@ -253,6 +253,7 @@ class Export {
   static Result<Managed*> Make(kiln_buffer* handle) {
     constexpr bool kHasFlags = requires(Managed m) { m.flags; };
     Buffer* buffer = Unwrap(handle);
+    if (!buffer->shape().is_array()) return InvalidArgument("a token is no DLPack tensor");
     const ElementType type = buffer->shape().type();
     KILN_ASSIGN_OR_RETURN(dlpack::DataType dtype, DataTypeOf(type, kHasFlags));
     KILN_RETURN_IF_ERROR(buffer->WaitForValue());

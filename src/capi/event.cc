@@ -35,6 +35,30 @@ class UsersCallback : public Event::Callback {
 
 }  // namespace
 
+kiln_error* kiln_event_create(kiln_context* context, kiln_event** event) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_event_create", {{"context", context}, {"event", event}}));
+    auto made = kiln::MakeRef<Event>(*Unwrap(context));
+    made->LeaveToUser();
+    *event = kiln::capi::HandOver(std::move(made));
+    return kiln::OkStatus();
+  });
+}
+
+kiln_error* kiln_event_set(kiln_event* event, const kiln_error* failure) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_event_set", {{"event", event}}));
+    Status status;
+    if (failure) status = Status(failure->code, failure->message);
+    if (!Unwrap(event)->TakeFromUser()) {
+      return kiln::FailedPrecondition(
+          "kiln_event_set: the event is the library's, or has been set");
+    }
+    Unwrap(event)->Finish(std::move(status));
+    return kiln::OkStatus();
+  });
+}
+
 kiln_error* kiln_event_wait(kiln_event* event, int64_t timeout_ns) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_event_wait", {{"event", event}}));

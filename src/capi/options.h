@@ -74,7 +74,9 @@ kiln_shape DescribeShape(const Shape& shape, const std::vector<int64_t>& dims);
 
 // The shape of a user's array: a known element type, and constant sizes without overflow.
 Result<Shape> ShapeOf(kiln_dtype dtype, const int64_t* dims, size_t rank);
-// The same for one of `bytes` bytes at `data`.
+// Checks that `bytes` bytes at `data` are of an array of the shape.
+Status CheckMemoryOf(const Shape& shape, const void* data, size_t bytes);
+// The shape of a user's array of `bytes` bytes at `data`.
 Result<Shape> ShapeOfMemory(kiln_dtype dtype, const int64_t* dims, size_t rank, const void* data,
                             size_t bytes);
 

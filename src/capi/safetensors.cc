@@ -103,6 +103,7 @@ Result<std::vector<NewArray>> ReadArrays(const kiln_named_buffer* arrays, size_t
     KILN_ASSIGN_OR_RETURN(std::string_view name,
                           TextOf(kiln::Cat(place, ".name"), arrays[i].name, arrays[i].name_length));
     Buffer* buffer = Unwrap(arrays[i].buffer);
+    if (!buffer->shape().is_array()) return InvalidArgument(place, ".buffer is a token");
     read.push_back({name, buffer->shape(), [buffer, &copy] { return ElementsOf(*buffer, copy); }});
   }
   return read;

@@ -13,6 +13,8 @@ kiln_shape DescribeShape(const Shape& shape, const std::vector<int64_t>& dims) {
     described.dtype = static_cast<kiln_dtype>(shape.type());
     described.rank = dims.size();
     described.dims = dims.data();
+  } else if (shape.is_token()) {
+    described.dtype = KILN_TOKEN;
   } else {
     described.dtype = KILN_TUPLE;
     described.rank = shape.elements().size();
@@ -55,13 +57,18 @@ Result<Shape> ShapeOf(kiln_dtype dtype, const int64_t* dims, size_t rank) {
   return shape;
 }
 
-Result<Shape> ShapeOfMemory(kiln_dtype dtype, const int64_t* dims, size_t rank, const void* data,
-                            size_t bytes) {
-  KILN_ASSIGN_OR_RETURN(Shape shape, ShapeOf(dtype, dims, rank));
+Status CheckMemoryOf(const Shape& shape, const void* data, size_t bytes) {
   if (bytes != static_cast<size_t>(shape.byte_size())) {
     return InvalidArgument("bytes is ", bytes, "; ", shape, " takes ", shape.byte_size());
   }
   if (!data && bytes > 0) return InvalidArgument("data is NULL, with ", bytes, " bytes");
+  return OkStatus();
+}
+
+Result<Shape> ShapeOfMemory(kiln_dtype dtype, const int64_t* dims, size_t rank, const void* data,
+                            size_t bytes) {
+  KILN_ASSIGN_OR_RETURN(Shape shape, ShapeOf(dtype, dims, rank));
+  KILN_RETURN_IF_ERROR(CheckMemoryOf(shape, data, bytes));
   return shape;
 }
 
@@ -69,8 +76,9 @@ Result<Shape> ShapeOfMemory(kiln_dtype dtype, const int64_t* dims, size_t rank, 
 
 // The views are null-terminated literals.
 const char* kiln_dtype_name(kiln_dtype dtype) {
-  return dtype == KILN_TUPLE ? "tuple"
-                             : kiln::TypeName(static_cast<kiln::ElementType>(dtype)).data();
+  if (dtype == KILN_TUPLE) return "tuple";
+  if (dtype == KILN_TOKEN) return "token";
+  return kiln::TypeName(static_cast<kiln::ElementType>(dtype)).data();
 }
 
 int32_t kiln_dtype_bits(kiln_dtype dtype) {

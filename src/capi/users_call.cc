@@ -159,6 +159,8 @@ Status UsersCall::WithArrays(void* const* args, F function) const {
   call.operands = pointers.data();
   call.results = pointers.data() + call.operand_count;
   kiln_error* error = nullptr;
+  // It may ask for work on this device, and wait for it.
+  const client::Queue::InUsersFunction scope;
   OnCallersStack([&] { error = function(call); });
   return Taken(error);
 }

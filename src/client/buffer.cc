@@ -1,5 +1,6 @@
 #include "client/buffer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "program/program.h"
@@ -10,6 +11,26 @@ namespace {
 bool IsAligned(const std::byte* data) {
   return reinterpret_cast<uintptr_t>(data) % program::kAlignment == 0;
 }
+
+// Finishes `result` after two events, with the first failure of them.
+class FinishAfter : public Event::Callback {
+ public:
+  FinishAfter(Ref<Event> result, Ref<Event> other)
+      : result_(std::move(result)), other_(std::move(other)) {}
+  // Created in advance, so that the call cannot fail.
+  void set_last(std::unique_ptr<FinishAfter> last) { last_ = std::move(last); }
+  void Call(const Status& status) noexcept override {
+    if (status.ok() && last_) {
+      other_->OnReady(std::move(last_));
+    } else {
+      result_->Finish(status);
+    }
+  }
+
+ private:
+  const Ref<Event> result_, other_;
+  std::unique_ptr<FinishAfter> last_;
+};
 
 }  // namespace
 
@@ -65,7 +86,9 @@ Status Buffer::WaitForValue() {
 }
 
 void Buffer::WaitForUses() {
-  if (Ref<Event> event = last_use()) event->WaitFor(-1);
+  std::vector<Ref<Event>> uses;
+  AppendUses(uses);
+  for (const Ref<Event>& use : uses) use->WaitFor(-1);
 }
 
 Ref<Event> Buffer::value() const {
@@ -74,27 +97,58 @@ Ref<Event> Buffer::value() const {
   return value_;
 }
 
-Ref<Event> Buffer::last_use() const {
-  if (!has_uses_.load(std::memory_order_acquire)) return {};
+void Buffer::AppendUses(std::vector<Ref<Event>>& uses) const {
+  if (!has_uses_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(mutex_);
-  return last_use_;
+  for (const Ref<Event>& use : uses_) {
+    if (!use->is_ready()) uses.push_back(use);
+  }
 }
 
-void Buffer::AddUse(const Ref<Event>& event, bool writes) {
-  Ref<Event> old_value, old_use;  // given back after the lock
+bool Buffer::is_in_use() const {
+  if (!has_uses_.load(std::memory_order_acquire)) return false;
   std::lock_guard lock(mutex_);
-  old_use = std::exchange(last_use_, event);
+  return std::ranges::any_of(uses_, [](const Ref<Event>& use) { return !use->is_ready(); });
+}
+
+void Buffer::PrepareUse() {
+  std::lock_guard lock(mutex_);
+  std::erase_if(uses_, [](const Ref<Event>& use) { return use->is_ready(); });
+  const size_t needed = uses_.size() + prepared_ + 1;
+  if (needed > uses_.capacity()) uses_.reserve(2 * needed);
+  ++prepared_;
+}
+
+void Buffer::AddUse(const Ref<Event>& event, bool writes) noexcept {
+  Ref<Event> old_value;  // given back after the lock
+  std::lock_guard lock(mutex_);
+  --prepared_;
+  uses_.push_back(event);
   if (writes) old_value = std::exchange(value_, event);
   has_uses_.store(true, std::memory_order_release);
 }
 
+void Buffer::Delay(const Ref<Event>& event) {
+  Ref<Event> both = event;
+  if (Ref<Event> own = value()) {
+    both = MakeRef<Event>(*client_);
+    auto first = std::make_unique<FinishAfter>(both, event);
+    first->set_last(std::make_unique<FinishAfter>(both, Ref<Event>()));
+    PrepareUse();
+    own->OnReady(std::move(first));
+  } else {
+    PrepareUse();
+  }
+  AddUse(both, true);
+}
+
 void Buffer::SetWritten() {
   if (!has_uses_.load(std::memory_order_acquire)) return;
-  Ref<Event> old_value, old_use;
+  Ref<Event> old_value;
   std::lock_guard lock(mutex_);
   old_value = std::exchange(value_, {});
-  if (last_use_ && last_use_->is_ready()) old_use = std::exchange(last_use_, {});
-  has_uses_.store(static_cast<bool>(last_use_), std::memory_order_release);
+  std::erase_if(uses_, [](const Ref<Event>& use) { return use->is_ready(); });
+  has_uses_.store(!uses_.empty(), std::memory_order_release);
 }
 
 }  // namespace kiln::client

@@ -53,11 +53,16 @@ class Buffer : public Counted<Buffer> {
   void WaitForUses();
   // The event of the queued work that defines the value, or null.
   Ref<Event> value() const;
-  // The event of the last queued work that reads or writes it, or null.
-  Ref<Event> last_use() const;
-  // Records queued work that reads or writes the buffer: in the queue of its device, except the
-  // first, which may be a copy from another device.
-  void AddUse(const Ref<Event>& event, bool writes);
+  // Adds the events of the queued work that reads or writes it.
+  void AppendUses(std::vector<Ref<Event>>& uses) const;
+  // Whether such work has not ended.
+  bool is_in_use() const;
+  // Records queued work that reads or writes the buffer. Each AddUse needs a PrepareUse before,
+  // which may throw.
+  void PrepareUse();
+  void AddUse(const Ref<Event>& event, bool writes) noexcept;
+  // Makes the value wait for an event, too: the later users of the value.
+  void Delay(const Ref<Event>& event);
   // Records a write by a completed execution.
   void SetWritten();
 
@@ -75,9 +80,9 @@ class Buffer : public Counted<Buffer> {
   // Whether one of the events below is set, so that most calls need no lock.
   std::atomic<bool> has_uses_{false};
   mutable std::mutex mutex_;
-  // The work of a queue is done in order, and waits for uses in other queues: the last one that
-  // touches a buffer is the last to end.
-  Ref<Event> value_, last_use_;
+  Ref<Event> value_;
+  std::vector<Ref<Event>> uses_;  // some of them may have ended
+  size_t prepared_ = 0;
 };
 
 }  // namespace kiln::client

@@ -19,19 +19,23 @@ class Dependencies {
 
   // Before the work is announced to the buffers.
   void Read(const Buffer& buffer) {
-    if (Ref<Event> value = buffer.value()) {
-      AddOther(value);
-      inputs_.push_back(std::move(value));
-    }
+    if (Ref<Event> value = buffer.value()) inputs_.push_back(std::move(value));
   }
-  void Write(const Buffer& buffer) {
-    if (Ref<Event> use = buffer.last_use()) AddOther(use);
-  }
+  void Write(const Buffer& buffer) { buffer.AppendUses(others_); }
 
-  // At the work's turn in its queue: waits for work of other queues. Returns the failure of an
-  // input if known by now; pending inputs come before the work in the device's order.
+  // At the work's turn in its queue: an event that it must not begin before; null if there is none.
+  Ref<Event> Blocker() const {
+    for (const std::vector<Ref<Event>>* events : {&inputs_, &others_}) {
+      for (const Ref<Event>& event : *events) {
+        if (!IsBefore(*event)) return event;
+      }
+    }
+    return {};
+  }
+  // Waits for such events. Returns the failure of an input if known by now; pending inputs come
+  // before the work in the device's order.
   Status Start() const {
-    for (const Ref<Event>& other : others_) other->WaitFor(-1);
+    while (Ref<Event> event = Blocker()) event->WaitForStart(&queue_);
     for (const Ref<Event>& input : inputs_) {
       if (input->is_ready()) KILN_RETURN_IF_ERROR(input->status());
     }
@@ -53,13 +57,12 @@ class Dependencies {
   }
 
  private:
-  void AddOther(const Ref<Event>& event) {
-    if (event->queue() != &queue_ && !event->is_ready()) others_.push_back(event);
-  }
+  // Whether work that begins now comes after the event: it has ended, or is in the device's order.
+  bool IsBefore(const Event& event) const { return event.is_ready() || event.IsStartedIn(queue_); }
 
   const Queue& queue_;
   std::vector<Ref<Event>> inputs_;
-  std::vector<Ref<Event>> others_;  // of other queues
+  std::vector<Ref<Event>> others_;  // uses of what the work writes
 };
 
 }  // namespace kiln::client

@@ -8,7 +8,7 @@
 namespace kiln::client {
 namespace {
 
-// An array of an argument or result.
+// An array or token of an argument or result.
 struct Place {
   int64_t part;  // the parameter
   std::vector<int64_t> path;
@@ -17,7 +17,7 @@ struct Place {
 
 void AddPlaces(int64_t part, const Shape& whole, std::vector<Place>& places) {
   ForEachLeaf(whole, [&](const Shape& leaf, std::span<const int64_t> path) {
-    if (leaf.is_array()) places.push_back({part, {path.begin(), path.end()}, leaf});
+    places.push_back({part, {path.begin(), path.end()}, leaf});
   });
 }
 
@@ -61,7 +61,10 @@ Result<std::vector<bool>> AliasDonors(const std::vector<size_t>& donors, ir::Mod
     donatable[donor] = true;
     const Place& argument = arguments[donor];
     for (size_t r = 0; r < results.size(); ++r) {
-      if (taken[r] || !results[r].shape.SameTypeAndDimensions(argument.shape)) continue;
+      if (taken[r] || !argument.shape.is_array() ||
+          !results[r].shape.SameTypeAndDimensions(argument.shape)) {
+        continue;
+      }
       taken[r] = true;
       module.aliases().push_back({.output_index = results[r].path,
                                   .parameter = argument.part,

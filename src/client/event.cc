@@ -27,15 +27,15 @@ void Event::Finish(Status status) noexcept {
 void Event::SetStarted() noexcept {
   {
     std::lock_guard lock(mutex_);
-    started_ = true;
+    started_.store(true, std::memory_order_release);
   }
   wake_.notify_all();
 }
 
-void Event::WaitForStart() {
+void Event::WaitForStart(const Queue* queue) {
   if (is_ready()) return;
   std::unique_lock lock(mutex_);
-  wake_.wait(lock, [&] { return started_ || is_ready(); });
+  wake_.wait(lock, [&] { return is_ready() || (queue_ == queue && started_); });
 }
 
 bool Event::WaitFor(int64_t timeout_ns) {

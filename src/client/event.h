@@ -23,17 +23,24 @@ class Event : public Counted<Event> {
   ~Event();
 
   Client& client() const { return *client_; }
-  // Later jobs of the same queue come after the work without waiting for it.
   const Queue* queue() const { return queue_; }
   bool is_ready() const { return ready_.load(std::memory_order_acquire); }
   // The outcome of the work; only once it is ready.
   const Status& status() const { return status_; }
 
-  // The work is submitted: later work of the device comes after it.
+  // The work is submitted to an asynchronous device: later work of its queue comes after it.
   void SetStarted() noexcept;
-  void WaitForStart();
+  bool IsStartedIn(const Queue& queue) const {
+    return queue_ == &queue && started_.load(std::memory_order_acquire);
+  }
+  // Waits until work of `queue` comes after this work: for its start in that queue, or its end.
+  void WaitForStart(const Queue* queue);
   // The end of the work: once.
   void Finish(Status status) noexcept;
+  // The user will finish it, instead of work of the library.
+  void LeaveToUser() { is_users_.store(true, std::memory_order_release); }
+  // Whether the user may finish it now: once.
+  bool TakeFromUser() { return is_users_.exchange(false); }
   // Waits until it is ready; false if `timeout_ns` (negative: none) ran out before.
   bool WaitFor(int64_t timeout_ns);
   Status Wait() {
@@ -56,7 +63,7 @@ class Event : public Counted<Event> {
   Ref<Client> client_;
   const Queue* const queue_;
   std::atomic<bool> ready_{false};
-  bool started_ = false;  // under the mutex
+  std::atomic<bool> started_{false}, is_users_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
   Status status_;

@@ -24,7 +24,6 @@ class Executable : public Counted<Executable> {
   Client& client() const { return *client_; }
   Device& device() const { return device_; }
   const std::string& name() const { return name_; }  // in timelines and messages
-  // The shapes of the arrays: tokens are omitted.
   virtual const program::Signature& signature() const = 0;
   // Whether a run ends sooner than another thread would begin it.
   virtual bool is_small() const { return false; }
@@ -55,23 +54,6 @@ class Executable : public Counted<Executable> {
   const std::string name_;
 };
 
-// Arguments and results without tokens, which have no buffers. The program's lists include tokens.
-class ArraySignature {
- public:
-  explicit ArraySignature(const program::Signature& all);
-
-  // Null without tokens.
-  const program::Signature* get() const { return signature_.get(); }
-  // The index of an argument in the program's list.
-  size_t PlaceOf(size_t argument) const { return arguments_[argument]; }
-  std::vector<const void*> AllArguments(std::span<const void* const> arrays, size_t count) const;
-  std::vector<void*> AllResults(std::span<void* const> arrays, size_t count) const;
-
- private:
-  std::vector<size_t> arguments_, results_;
-  std::unique_ptr<const program::Signature> signature_;
-};
-
 // A graph compiled as a whole.
 class CompiledExecutable final : public Executable {
  public:
@@ -91,23 +73,22 @@ class CompiledExecutable final : public Executable {
   const std::vector<std::vector<int64_t>>& argument_dims() const { return argument_dims_; }
   const std::vector<std::vector<int64_t>>& result_dims() const { return result_dims_; }
 
-  const program::Signature& signature() const override {
-    return arrays_.get() ? *arrays_.get() : program().signature;
-  }
+  const program::Signature& signature() const override { return program().signature; }
   bool is_small() const override { return is_small_; }
   bool takes_streams() const override;
   int64_t argument_alignment(size_t argument) const override {
-    return loaded_->argument_alignment(arrays_.PlaceOf(argument));
+    return loaded_->argument_alignment(argument);
   }
   bool calls_users_functions() const override { return loaded_->calls_users_functions(); }
   bool is_straight() const override { return is_straight_; }
   Result<std::unique_ptr<runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
-      const runtime::RunOptions& options) const override;
+      const runtime::RunOptions& options) const override {
+    return loaded_->Start(arguments, results, options);
+  }
 
  private:
   const std::unique_ptr<runtime::LoadedExecutable> loaded_;
-  const ArraySignature arrays_;
   const int64_t compile_microseconds_;
   const bool is_small_, is_straight_, has_partial_cost_;
   const std::vector<bool> donatable_;

@@ -72,8 +72,7 @@ Status Execution::Donate() const {
 bool Execution::IsFree() const {
   auto is_free = [](const std::vector<Ref<Buffer>>& buffers) {
     for (const Ref<Buffer>& buffer : buffers) {
-      Ref<Event> use = buffer->last_use();
-      if (use && !use->is_ready()) return false;
+      if (buffer->is_in_use()) return false;
     }
     return true;
   };
@@ -81,18 +80,13 @@ bool Execution::IsFree() const {
 }
 
 void Execution::WaitForStarts() const {
-  auto wait = [&](const Ref<Event>& event) {
-    if (!event) return;
-    if (event->queue() == &executable_->device().queue()) {
-      event->WaitForStart();
-    } else {
-      event->WaitFor(-1);
-    }
-  };
+  std::vector<Ref<Event>> before;
   for (size_t i = 0; i < arguments_.size(); ++i) {
-    wait(IsDonated(i) ? arguments_[i]->last_use() : arguments_[i]->value());
+    if (IsDonated(i)) arguments_[i]->AppendUses(before);
+    if (Ref<Event> value = arguments_[i]->value()) before.push_back(std::move(value));
   }
-  for (const Ref<Buffer>& result : results_) wait(result->last_use());
+  for (const Ref<Buffer>& result : results_) result->AppendUses(before);
+  for (const Ref<Event>& event : before) event->WaitForStart(&executable_->device().queue());
 }
 
 Status Execution::WaitForBuffers() const {
@@ -204,7 +198,10 @@ Ref<Event> Execution::RunHere() {
     return Explain(RunToEnd());
   });
   if (!status.ok()) {
-    for (const Ref<Buffer>& result : results_) result->AddUse(event, true);
+    for (const Ref<Buffer>& result : results_) {
+      result->PrepareUse();
+      result->AddUse(event, true);
+    }
   }
   event->Finish(std::move(status));
   return event;
@@ -220,8 +217,12 @@ class Execution::QueuedRun : public Queue::Job {
     for (size_t i = 0; i < run_->arguments_.size(); ++i) {
       dependencies_.Read(*run_->arguments_[i]);
       if (run_->IsDonated(i)) dependencies_.Write(*run_->arguments_[i]);
+      run_->arguments_[i]->PrepareUse();
     }
-    for (const Ref<Buffer>& result : run_->results_) dependencies_.Write(*result);
+    for (const Ref<Buffer>& result : run_->results_) {
+      dependencies_.Write(*result);
+      result->PrepareUse();
+    }
   }
 
   // From now on the buffers wait for this run.
@@ -238,8 +239,12 @@ class Execution::QueuedRun : public Queue::Job {
       KILN_RETURN_IF_ERROR(running_->Start());
       return running_->goes_on() ? OkStatus() : running_->Finish();
     });
-    event_->SetStarted();
+    if (status.ok() && running_->goes_on()) event_->SetStarted();
     return status;
+  }
+
+  Ref<Event> Blocker() noexcept override {
+    return running_ ? Ref<Event>() : dependencies_.Blocker();
   }
 
   bool Run() noexcept override {
@@ -288,6 +293,8 @@ Result<Ref<Event>> Execution::Start() && {
     return RunHere();
   }
   KILN_RETURN_IF_ERROR(Donate());
+  const Queue::Order order =
+      executable_->calls_users_functions() ? Queue::Order::kStrict : Queue::Order::kLast;
   auto event = MakeRef<Event>(client, &device.queue());
   auto run = std::make_unique<QueuedRun>(std::move(*this), event);
   if (!client.runs_asynchronously() || calls_here) {
@@ -299,7 +306,7 @@ Result<Ref<Event>> Execution::Start() && {
   // Announced and queued together: a thread that finds the buffers in use finds the run in the
   // queue.
   const QueuedRun& announced = *run;
-  device.queue().Push(std::move(run), [&] { announced.Announce(); });
+  device.queue().Push(std::move(run), order, [&] { announced.Announce(); });
   return event;
 }
 

@@ -63,6 +63,9 @@ class QueuedTransfer : public Queue::Job {
         copy_(std::move(copy)),
         dependencies_(device.queue()) {
     if (from_) dependencies_.Read(*from_);
+    for (Buffer* buffer : {from_.get(), to_.get()}) {
+      if (buffer) buffer->PrepareUse();
+    }
   }
 
   const Ref<Event>& event() const { return event_; }
@@ -78,13 +81,17 @@ class QueuedTransfer : public Queue::Job {
     if (Run()) Finish();
   }
 
+  Ref<Event> Blocker() noexcept override { return dependencies_.Blocker(); }
+
   bool Run() noexcept override {
     Status status = Try([&]() -> Status {
       KILN_RETURN_IF_ERROR(dependencies_.Start());
       return copy_();
     });
-    event_->SetStarted();
-    if (status.ok() && !dependencies_.inputs_are_ready()) return true;
+    if (status.ok() && !dependencies_.inputs_are_ready()) {
+      event_->SetStarted();
+      return true;
+    }
     if (status.ok()) status = Try([&] { return dependencies_.Finish(); });
     End(std::move(status));
     return false;
@@ -116,7 +123,7 @@ Ref<Event> Start(Device& device, std::unique_ptr<QueuedTransfer> transfer, bool 
     return event;
   }
   const QueuedTransfer& announced = *transfer;
-  device.queue().Push(std::move(transfer), [&] { announced.Announce(); });
+  device.queue().Push(std::move(transfer), Queue::Order::kFirst, [&] { announced.Announce(); });
   return event;
 }
 
@@ -133,6 +140,14 @@ Status CheckTarget(const Buffer& buffer, const Device& device, const Shape& shap
     return InvalidArgument("the buffer for the result is in read-only memory");
   }
   return buffer.CheckNotDonated();
+}
+
+Status CheckPart(const Buffer& buffer, int64_t offset, int64_t bytes) {
+  if (offset < 0 || bytes < 0 || offset > buffer.bytes() || bytes > buffer.bytes() - offset) {
+    return OutOfRange("the part of ", bytes, " bytes at ", offset, " is not in ", buffer.shape(),
+                      ", which has ", buffer.bytes());
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -177,16 +192,30 @@ Result<Transfer> StartCopyFromHost(Device& device, const Shape& shape, const voi
   return Transfer{std::move(buffer), std::move(event)};
 }
 
-Result<Ref<Event>> StartCopyToHost(Buffer& buffer, void* data) {
+Result<Ref<Event>> StartCopyToHost(Buffer& buffer, int64_t offset, void* data, int64_t bytes) {
+  KILN_RETURN_IF_ERROR(CheckPart(buffer, offset, bytes));
   KILN_RETURN_IF_ERROR(buffer.CheckNotDonated());
   Device& device = buffer.device();
-  return Start(device, std::make_unique<QueuedTransfer>(
-                           device, Ref<Buffer>::Share(&buffer), Ref<Buffer>(), [&buffer, data] {
-                             const TransferSpan span(buffer.client(), nullptr,
-                                                     buffer.device().name(), kHost, buffer.bytes());
-                             return buffer.device().runtime().CopyToHost(data, buffer.data(),
-                                                                         buffer.bytes());
-                           }));
+  auto copy = [&buffer, offset, data, bytes] {
+    const TransferSpan span(buffer.client(), nullptr, buffer.device().name(), kHost, bytes);
+    return buffer.device().runtime().CopyToHost(data, buffer.data() + offset, bytes);
+  };
+  return Start(device, std::make_unique<QueuedTransfer>(device, Ref<Buffer>::Share(&buffer),
+                                                        Ref<Buffer>(), std::move(copy)));
+}
+
+Result<Ref<Event>> StartWrite(Buffer& buffer, int64_t offset, const void* data, int64_t bytes) {
+  KILN_RETURN_IF_ERROR(CheckPart(buffer, offset, bytes));
+  if (buffer.storage().is_read_only()) {
+    return InvalidArgument("the buffer to be written is in read-only memory");
+  }
+  Device& device = buffer.device();
+  auto copy = [to = Ref<Buffer>::Share(&buffer), offset, data, bytes] {
+    const TransferSpan span(to->client(), nullptr, kHost, to->device().name(), bytes);
+    return to->device().runtime().CopyFromHost(to->data() + offset, data, bytes);
+  };
+  return Start(device, std::make_unique<QueuedTransfer>(device, Ref<Buffer>(), Ref<Buffer>(),
+                                                        std::move(copy)));
 }
 
 Result<Transfer> StartCopyToDevice(Buffer& buffer, Device& device,

@@ -31,8 +31,10 @@ struct Transfer {
 };
 // In the queue of the device.
 Result<Transfer> StartCopyFromHost(Device& device, const Shape& shape, const void* data);
-// In the queue of the buffer's device.
-Result<Ref<Event>> StartCopyToHost(Buffer& buffer, void* data);
+// Of `bytes` bytes from `offset` on; in the queue of the buffer's device.
+Result<Ref<Event>> StartCopyToHost(Buffer& buffer, int64_t offset, void* data, int64_t bytes);
+// Into a part of a buffer. It waits for no use of the buffer, and none waits for it.
+Result<Ref<Event>> StartWrite(Buffer& buffer, int64_t offset, const void* data, int64_t bytes);
 Result<Transfer> StartCopyToDevice(Buffer& buffer, Device& device,
                                    std::shared_ptr<TraceSink> trace = nullptr);
 

@@ -31,7 +31,8 @@ UnitCompiler::UnitCompiler(client::Client& client)
     : client_(client), op_by_op_(client.devices().size()), background_(0, "kiln compile") {}
 
 void UnitCompiler::InBackground(std::function<void()> work) {
-  background_.Push(std::make_unique<BackgroundJob>(std::move(work)), [] {});
+  background_.Push(std::make_unique<BackgroundJob>(std::move(work)), client::Queue::Order::kLast,
+                   [] {});
 }
 
 // XLA devices compile everything, and the evaluator goes op by op itself.

@@ -91,7 +91,7 @@ static void aliases_of_other_results(void) {
   kiln_graph_release(g);
 }
 
-/* Tokens are no arrays: nobody can make a buffer of one, and none is asked for or given. */
+/* Tokens have their places among arguments and results, as arrays in tuples have. */
 static void tokens(kiln_device* device, int aliases_by_text) {
   const char text[] =
       "HloModule m, input_output_alias={ {2}: (2, {}, may-alias), {1, 1}: (0, {1}, may-alias) }\n"
@@ -114,44 +114,71 @@ static void tokens(kiln_device* device, int aliases_by_text) {
   kiln_graph* g = NULL;
   OK(kiln_graph_from_hlo_text(context, chosen, strlen(chosen), &g));
   kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
-  const kiln_alias aliases[2] = {{0, 0, 0, 0}, {1, 1, 0, 0}};
+  kiln_alias aliases[2] = {{2, 1, 0, 0}, {3, 3, 0, 0}};
   options.device = device;
+  kiln_executable* e = NULL;
   if (!aliases_by_text) {
     options.aliases = aliases;
     options.alias_count = 2;
+    aliases[0] = (kiln_alias){0, 0, 0, 0};
+    FAILS(KILN_INVALID_ARGUMENT, "token[]", kiln_graph_compile(g, &options, &e));
+    aliases[0] = (kiln_alias){2, 1, 0, 0};
   }
-  kiln_executable* e = NULL;
   OK(kiln_graph_compile(g, &options, &e));
   kiln_graph_release(g);
-  CHECK(kiln_executable_argument_count(e) == 2 && kiln_executable_result_count(e) == 2);
-  kiln_shape shape = KILN_SHAPE_INIT;
-  OK(kiln_executable_argument_shape(e, 1, &shape));
-  CHECK(shape.dtype == KILN_F32 && shape.rank == 1 && shape.dims[0] == 2);
-  OK(kiln_executable_result_shape(e, 0, &shape));
-  CHECK(shape.dtype == KILN_F32 && shape.rank == 1 && shape.dims[0] == 3);
-  CHECK(strcmp(kiln_executable_argument_name(e, 0, NULL), "p.1") == 0);
-  CHECK(strcmp(kiln_executable_argument_name(e, 1, NULL), "q") == 0);
-  CHECK(!kiln_executable_argument_name(e, 2, NULL));
-  for (size_t r = 0; r < 2; ++r) {
+  const kiln_dtype arguments_are[4] = {KILN_TOKEN, KILN_F32, KILN_TOKEN, KILN_F32};
+  const kiln_dtype results_are[5] = {KILN_TOKEN, KILN_TOKEN, KILN_F32, KILN_F32, KILN_TOKEN};
+  CHECK(kiln_executable_argument_count(e) == 4 && kiln_executable_result_count(e) == 5);
+  for (size_t i = 0; i < 9; ++i) {
+    kiln_shape shape = KILN_SHAPE_INIT;
+    if (i < 4) {
+      OK(kiln_executable_argument_shape(e, i, &shape));
+    } else {
+      OK(kiln_executable_result_shape(e, i - 4, &shape));
+    }
+    CHECK(shape.dtype == (i < 4 ? arguments_are[i] : results_are[i - 4]));
+    CHECK(shape.dtype != KILN_TOKEN || (shape.rank == 0 && shape.byte_size == 0));
+  }
+  CHECK(strcmp(kiln_executable_argument_name(e, 1, NULL), "p.1") == 0);
+  CHECK(strcmp(kiln_executable_argument_name(e, 2, NULL), "t") == 0);
+  CHECK(!kiln_executable_argument_name(e, 4, NULL));
+  const int64_t aliased[5] = {-1, -1, 1, 3, -1};
+  for (size_t r = 0; r < 5; ++r) {
     int64_t argument = -2;
     OK(kiln_executable_result_alias(e, r, &argument));
-    CHECK(argument == (int64_t)r);
+    CHECK(argument == aliased[r]);
   }
   const int64_t three = 3, two = 2;
   const float xs[3] = {1, 2, 3}, qs[2] = {4, -5};
   for (int donate = 0; donate < 2; ++donate) {
-    kiln_buffer *arguments[2] = {NULL}, *results[2] = {NULL};
-    OK(kiln_buffer_copy_host(device, KILN_F32, &three, 1, xs, sizeof xs, &arguments[0]));
-    OK(kiln_buffer_copy_host(device, KILN_F32, &two, 1, qs, sizeof qs, &arguments[1]));
+    kiln_buffer *arguments[4] = {NULL}, *results[5] = {NULL};
+    OK(kiln_buffer_create(device, KILN_TOKEN, NULL, 0, &arguments[0]));
+    OK(kiln_buffer_copy_host(device, KILN_F32, &three, 1, xs, sizeof xs, &arguments[1]));
+    OK(kiln_buffer_create(device, KILN_TOKEN, NULL, 0, &arguments[2]));
+    OK(kiln_buffer_copy_host(device, KILN_F32, &two, 1, qs, sizeof qs, &arguments[3]));
     kiln_execute_options run = KILN_EXECUTE_OPTIONS_INIT;
     run.donate_aliased = donate;
-    OK(kiln_executable_run(e, &run, arguments, 2, results, 2));
-    expect_f32(results[0], (const float[]){2, 4, 6}, 3);
-    expect_f32(results[1], (const float[]){-4, 5}, 2);
-    for (int i = 0; i < 2; ++i) {
-      kiln_buffer_release(arguments[i]);
-      kiln_buffer_release(results[i]);
-    }
+    kiln_buffer* wrong[4] = {arguments[0], arguments[1], arguments[3], arguments[2]};
+    FAILS(KILN_INVALID_ARGUMENT, "argument 2 't' is f32[2]; expected token[]",
+          kiln_executable_run(e, &run, wrong, 4, results, 5));
+    OK(kiln_executable_run(e, &run, arguments, 4, results, 5));
+    expect_f32(results[2], (const float[]){2, 4, 6}, 3);
+    expect_f32(results[3], (const float[]){-4, 5}, 2);
+    for (int i = 0; i < 4; ++i) kiln_buffer_release(arguments[i]);
+    /* A token that an execution gives is an argument of the next one. */
+    kiln_buffer* token = results[4];
+    kiln_shape shape = KILN_SHAPE_INIT;
+    OK(kiln_buffer_shape(token, &shape));
+    CHECK(shape.dtype == KILN_TOKEN && shape.byte_size == 0 && shape.rank == 0);
+    OK(kiln_buffer_copy_to_host(token, NULL, 0));
+    FAILS(KILN_INVALID_ARGUMENT, "token[] takes 0",
+          kiln_buffer_copy_to_host(token, &shape, sizeof shape));
+    kiln_buffer* copy = NULL;
+    OK(kiln_buffer_copy_to_device(token, device, &copy));
+    kiln_buffer_release(copy);
+    struct DLManagedTensorVersioned* tensor = NULL;
+    FAILS(KILN_INVALID_ARGUMENT, "token", kiln_buffer_to_dlpack(token, &tensor));
+    for (int i = 0; i < 5; ++i) kiln_buffer_release(results[i]);
   }
   kiln_executable_release(e);
 }
@@ -165,6 +192,11 @@ int main(void) {
   timelines_are_utf8();
   far_processes();
   aliases_of_other_results();
+  CHECK(strcmp(kiln_dtype_name(KILN_TOKEN), "token") == 0 && kiln_dtype_bits(KILN_TOKEN) == 0);
+  const int64_t one = 1;
+  kiln_buffer* none = NULL;
+  FAILS(KILN_INVALID_ARGUMENT, "17",
+        kiln_buffer_create(kiln_context_device(context, 0), KILN_TOKEN, &one, 1, &none));
   for (size_t d = 0; d < kiln_context_device_count(context); ++d) {
     tokens(kiln_context_device(context, d), 0);
     tokens(kiln_context_device(context, d), 1);

@@ -28,7 +28,7 @@ _OTHER_NAMES = dict([(long, name) for name, (long, _) in _NUMPY.items()] +
                     [(short, name) for name, (_, short) in _NUMPY.items()])
 _PYTHON = {bool: 'pred', int: 's64', float: 'f64', complex: 'c128'}
 _KINDS = {'p': 'pred', 's': 'signed', 'u': 'unsigned', 'f': 'float', 'b': 'float', 'c': 'complex',
-          't': 'tuple'}
+          'tuple': 'tuple', 'token': 'token'}
 
 
 class DType:
@@ -38,7 +38,7 @@ class DType:
     Attributes:
         name: its name in HLO
         number: its number in the C ABI
-        kind: 'pred', 'signed', 'unsigned', 'float', 'complex' or 'tuple'
+        kind: 'pred', 'signed', 'unsigned', 'float', 'complex', 'tuple' or 'token'
     """
 
     __slots__ = ('name', 'number', 'kind', '_numpy')
@@ -56,18 +56,19 @@ class DType:
         if instance is None:
             instance = super().__new__(cls)
             instance.name, instance.number = dtype_name(number), number
-            instance.kind, instance._numpy = _KINDS[instance.name[0]], None
+            kind = _KINDS.get(instance.name) or _KINDS[instance.name[0]]
+            instance.kind, instance._numpy = kind, None
             instance = cls._instances.setdefault(number, instance)
         return instance
 
     @property
     def bits(self) -> int:
-        """Bits of one element in memory; 0 for a tuple."""
+        """Bits of one element in memory; 0 for a tuple or a token."""
         return int(lib.kiln_dtype_bits(self.number))
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element in memory; 0 for a tuple."""
+        """Bytes of one element in memory; 0 for a tuple or a token."""
         return self.bits // 8
 
     @property

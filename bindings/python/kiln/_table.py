@@ -47,6 +47,7 @@ DTYPES = {
     'f6e2m3fn': 64,
     'f6e3m2fn': 65,
     'tuple': 13,
+    'token': 17,
 }
 
 
@@ -269,6 +270,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_nn_one_hot': (c_uint64, [c_void_p, c_uint64, c_int64, c_int64, c_int32]),
     'kiln_attention_options_init': (None, [c_void_p, c_size_t]),
     'kiln_nn_attention': (c_uint64, [c_void_p, c_uint64, c_uint64, c_uint64, c_void_p]),
+    'kiln_event_create': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
+    'kiln_event_set': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_event_wait': (ErrorPointer, [c_void_p, c_int64]),
     'kiln_event_is_ready': (c_int32, [c_void_p]),
     'kiln_event_on_ready': (ErrorPointer, [c_void_p, c_void_p, c_void_p, c_void_p]),
@@ -303,6 +306,13 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_buffer_copy_to_host_async': (
         ErrorPointer,
         [c_void_p, c_void_p, c_size_t, POINTER(c_void_p)]),
+    'kiln_buffer_read_part': (
+        ErrorPointer,
+        [c_void_p, c_size_t, c_void_p, c_size_t, POINTER(c_void_p)]),
+    'kiln_buffer_write_part': (
+        ErrorPointer,
+        [c_void_p, c_size_t, c_void_p, c_size_t, POINTER(c_void_p)]),
+    'kiln_buffer_delay': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_buffer_copy_to_device_async': (
         ErrorPointer,
         [c_void_p, c_void_p, POINTER(c_void_p), POINTER(c_void_p)]),

@@ -144,7 +144,7 @@ class Device(Handle):
         return '<kiln.Device {}>'.format(self._name)
 
     def zeros(self, dtype: DTypeLike, dims: Sequence[int] = ()) -> 'Buffer':
-        """A buffer of zeros, in memory of the library."""
+        """A buffer of zeros, in memory of the library; of dtype 'token' a token that is ready."""
         return Buffer(made(lib.kiln_buffer_create, self, dtype_number(dtype), *ints(dims)))
 
     def copy(self, array: Any, dtype: Optional[DTypeLike] = None) -> 'Buffer':

@@ -133,6 +133,20 @@ class KilnTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             self.cpu.zeros('f33')
 
+    def test_tokens(self):
+        graph = self.context.graph_from_hlo_text(
+            'HloModule m\nENTRY e {\n  t = token[] parameter(0)\n  x = f32[2] parameter(1)\n'
+            '  u = token[] after-all(t)\n  y = f32[2] add(x, x)\n'
+            '  ROOT r = (token[], f32[2]) tuple(u, y)\n}\n')
+        executable = graph.compile()
+        self.assertEqual(kiln.DType('token').kind, 'token')
+        self.assertEqual([shape.dtype for shape in executable.argument_shapes], ['token', 'f32'])
+        token, x = self.cpu.zeros('token'), numpy.ones(2, numpy.float32)
+        for _ in range(3):
+            token, x = executable(token, x)
+        self.assertEqual(token.shape, kiln.Shape('token', (), 0))
+        self.assertEqual(numpy.asarray(x).tolist(), [8, 8])
+
     def test_complex_numbers_and_small_types(self):
         reference = self.context.device('REFERENCE:0')
         z = numpy.array([1 + 2j, -1j, 3], numpy.complex128)

@@ -33,8 +33,9 @@ ConstantGroup Types() {
 #define KILN_ELEMENT_TYPE(Name, text, number, bits, category) add(#Name, text, number);
 #include "tensor/element_types.def"
 #undef KILN_ELEMENT_TYPE
-  // No type of elements, and so none of the library's inside.
+  // No types of elements, and so none of the library's inside.
   group.constants.push_back({"tuple", "KILN_TUPLE", "", KILN_TUPLE});
+  group.constants.push_back({"token", "KILN_TOKEN", "", KILN_TOKEN});
   return group;
 }
 

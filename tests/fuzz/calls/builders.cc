@@ -38,7 +38,7 @@ const Content& Find(const Contents& contents, std::string_view name) {
 }
 
 bool HasBound(const GraphState& graph, const kiln_shape& shape) {
-  for (size_t d = 0; shape.dtype != KILN_TUPLE && d < shape.rank; ++d) {
+  for (size_t d = 0; shape.dims && d < shape.rank; ++d) {
     kiln_text* text = nullptr;
     if (shape.dims[d] >= 0 || kiln_graph_symbol_text(graph.handle, shape.dims[d], &text)) continue;
     const bool is_bound = std::string_view(kiln_text_data(text, nullptr)).starts_with("<=");
@@ -252,10 +252,9 @@ kiln_value World::Build(GraphState* graph, const Function& function, const Conte
       value.has_shape = true;
       value.dtype = shape.dtype;
       value.is_static = shape.byte_size >= 0;
+      value.is_token = shape.dtype == KILN_TOKEN;
       if (shape.dtype == KILN_TUPLE) {
         value.elements = shape.rank;
-        value.is_token = function.name == "kiln_op_after_all" ||
-                         function.name == "kiln_op_outfeed" || function.name == "kiln_op_send_done";
       } else {
         value.dims.assign(shape.dims, shape.dims + shape.rank);
       }

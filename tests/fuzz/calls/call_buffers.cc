@@ -230,6 +230,59 @@ void Call_kiln_buffer_copy_to_host_async(World& w) {
   w.Add(w.events, done)->context = buffer->context;
 }
 
+// A part, mostly of the buffer, and memory of zeros for it.
+struct Part {
+  Part(World& w, const std::shared_ptr<BufferState>& buffer)
+      : offset(w.Below(BytesOf(buffer) + 1)),
+        data(w.Below(BytesOf(buffer) - offset + (w.Chance(90) ? 1 : 4))) {
+    if (w.Chance(2)) offset = static_cast<size_t>(w.WildNumber());
+  }
+  size_t offset;
+  std::vector<std::byte> data;
+};
+
+void AwaitPart(World& w, const std::shared_ptr<BufferState>& buffer, kiln_event* done) {
+  w.Begin("kiln_event_wait", "the copy of a part");
+  (void)w.Ok(kiln_event_wait(done, -1));
+  w.Add(w.events, done)->context = buffer->context;
+}
+
+void Call_kiln_buffer_read_part(World& w) {
+  auto buffer = w.PickOrNull(w.buffers);
+  Part part(w, buffer);
+  kiln_event* done = World::Untouched<kiln_event>();
+  w.Begin("kiln_buffer_read_part", World::Name("buffer", buffer), ", ", part.offset, ", ",
+          part.data.size());
+  if (w.Gave(kiln_buffer_read_part(HandleOf(buffer), part.offset, part.data.data(),
+                                   part.data.size(), &done),
+             done)) {
+    AwaitPart(w, buffer, done);
+  }
+}
+
+void Call_kiln_buffer_write_part(World& w) {
+  auto buffer = w.PickOrNull(w.buffers);
+  if (buffer && buffer->is_shared) buffer = nullptr;
+  Part part(w, buffer);
+  kiln_event* done = World::Untouched<kiln_event>();
+  w.Begin("kiln_buffer_write_part", World::Name("buffer", buffer), ", ", part.offset, ", ",
+          part.data.size());
+  if (w.Gave(kiln_buffer_write_part(HandleOf(buffer), part.offset, part.data.data(),
+                                    part.data.size(), &done),
+             done)) {
+    AwaitPart(w, buffer, done);
+  }
+}
+
+void Call_kiln_buffer_delay(World& w) {
+  auto buffer = w.PickOrNull(w.buffers);
+  auto event = w.PickOrNull(w.events);
+  // Memory that this thread's buffers are in does not come back while it waits.
+  if (event && event->is_of_memory) event = nullptr;
+  w.Begin("kiln_buffer_delay", World::Name("buffer", buffer), ", ", World::Name("event", event));
+  (void)w.Ok(kiln_buffer_delay(HandleOf(buffer), event ? event->handle : nullptr));
+}
+
 void Call_kiln_buffer_copy_to_device_async(World& w) {
   auto buffer = w.PickOrNull(w.buffers);
   const Place place = AnyDevice(w);

@@ -430,6 +430,27 @@ void Destroyed(void* user_data) {
 
 }  // namespace
 
+void Call_kiln_event_create(World& w) {
+  auto context = w.PickOrNull(w.contexts);
+  kiln_event* made = World::Untouched<kiln_event>();
+  w.Begin("kiln_event_create", World::Name("context", context));
+  if (!w.Gave(kiln_event_create(context ? context->handle : nullptr, &made), made)) return;
+  w.Expect(kiln_event_is_ready(made) == 0, "an event is ready that nobody has set");
+  kiln_error* failure = w.Chance(30) ? kiln_error_create(KILN_ABORTED, "set", 3) : nullptr;
+  w.Begin("kiln_event_set", failure ? "a failure" : "NULL");
+  (void)w.Ok(kiln_event_set(made, failure));
+  kiln_error_release(failure);
+  w.Expect(kiln_event_is_ready(made) == 1, "an event that has been set is not ready");
+  w.Add(w.events, made)->context = context;
+}
+
+void Call_kiln_event_set(World& w) {
+  auto event = w.PickOrNull(w.events);
+  w.Begin("kiln_event_set", World::Name("event", event));
+  const bool ok = w.Ok(kiln_event_set(event ? event->handle : nullptr, nullptr));
+  w.Expect(!ok, "an event is set that is the library's, or has been set");
+}
+
 void Call_kiln_event_wait(World& w) {
   auto event = w.PickOrNull(w.events);
   int64_t timeout = w.Chance(50) ? 0 : w.Between(1, 3'000'000);

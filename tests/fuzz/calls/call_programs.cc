@@ -229,7 +229,8 @@ void TellShape(World& w, const char* function, size_t (*count)(const kiln_execut
   w.Begin(function, World::Name("executable", executable), ", ", index, ", ", sized.ToString());
   const bool ok = w.Ok(ask(HandleOf(executable), index, sized.As<kiln_shape>()));
   w.Expect(!ok || index < count(HandleOf(executable)), "the shape of what is not there");
-  w.Expect(!ok || shape->struct_size < sizeof(empty) || kiln_dtype_bits(shape->dtype) > 0,
+  w.Expect(!ok || shape->struct_size < sizeof(empty) || shape->dtype == KILN_TOKEN ||
+               kiln_dtype_bits(shape->dtype) > 0,
            "the shape of no array");
   w.Expect(!ok || shape->struct_size < sizeof(empty) || shape->byte_size >= 0,
            "a shape of no size");

@@ -141,6 +141,7 @@ void World::Look(GraphState& graph) {
       value.has_shape = true;
       value.dtype = shape.dtype;
       value.is_static = shape.byte_size >= 0;
+      value.is_token = shape.dtype == KILN_TOKEN;
       if (shape.dtype == KILN_TUPLE) {
         value.elements = shape.rank;
       } else {
@@ -203,7 +204,7 @@ void World::Keep(kiln_buffer* buffer, const std::shared_ptr<ContextState>& conte
   Begin("kiln_buffer_shape");
   kiln_shape shape = KILN_SHAPE_INIT;
   Expect(Ok(kiln_buffer_shape(buffer, &shape)), "a buffer has no shape");
-  Expect(kiln_dtype_bits(shape.dtype) > 0, "a buffer is no array");
+  Expect(shape.dtype == KILN_TOKEN || kiln_dtype_bits(shape.dtype) > 0, "a buffer is no array");
   if (buffers.size() > 60) {
     kiln_buffer_release(buffer);
     return;
@@ -226,8 +227,16 @@ std::shared_ptr<BufferState> World::Buffer(const std::shared_ptr<ContextState>& 
     }
   }
   const Shape shape(static_cast<ElementType>(dtype), std::span<const int64_t>(dims));
-  const Memory& memory = Lend(dtype, dims, 0);
   kiln_buffer* made = Untouched<kiln_buffer>();
+  if (dtype == KILN_TOKEN) {
+    Begin("kiln_buffer_create", context->names[device], ", a token");
+    if (!Gave(kiln_buffer_create(context->devices[device], dtype, nullptr, 0, &made), made)) {
+      return nullptr;
+    }
+    Keep(made, context, device);
+    return buffers.back();
+  }
+  const Memory& memory = Lend(dtype, dims, 0);
   Begin("kiln_buffer_copy_host", context->names[device], ", ", shape);
   const bool ok =
       Gave(kiln_buffer_copy_host(context->devices[device], dtype, dims.data(), dims.size(),

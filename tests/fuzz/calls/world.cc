@@ -25,7 +25,7 @@ constexpr kiln_dtype kTypes[] = {
     KILN_C128,       KILN_F8E5M2,     KILN_F8E4M3FN, KILN_S4,      KILN_U4,     KILN_F8E4M3B11FNUZ,
     KILN_F8E5M2FNUZ, KILN_F8E4M3FNUZ, KILN_S2,       KILN_U2,      KILN_F8E4M3, KILN_F8E3M4,
     KILN_F4E2M1FN,   KILN_F8E8M0FNU,  KILN_F6E2M3FN, KILN_F6E3M2FN};
-constexpr kiln_dtype kWrongTypes[] = {0, -1, KILN_TUPLE, 14, 17, 30, 66, 1000, INT32_MIN};
+constexpr kiln_dtype kWrongTypes[] = {0, -1, KILN_TUPLE, 14, 31, 30, 66, 1000, INT32_MIN};
 
 // Sets flags some time after they were asked for. They stay to the end of the process.
 class Canceller {

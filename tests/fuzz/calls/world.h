@@ -52,11 +52,11 @@ struct DeviceState : Object<kiln_device> {
 
 struct Value {
   kiln_value id = 0;
-  kiln_dtype dtype = 0;  // KILN_TUPLE for tuples and tokens
+  kiln_dtype dtype = 0;  // KILN_TUPLE and KILN_TOKEN, too
   std::vector<int64_t> dims;
   size_t elements = 0;  // of a tuple
   bool is_static = false, is_token = false, has_shape = false;
-  bool is_array() const { return has_shape && dtype != KILN_TUPLE; }
+  bool is_array() const { return has_shape && dtype != KILN_TUPLE && dtype != KILN_TOKEN; }
 };
 
 struct GraphState : Object<kiln_graph> {
