@@ -159,15 +159,14 @@ Result<std::vector<size_t>> DonorsOf(const kiln_graph& graph, const kiln_compile
     return InvalidArgument("kiln_compile_options.donors is NULL");
   }
   std::vector<size_t> donors(options.donors, options.donors + options.donor_count);
-  // Marks are by parameters; arguments are the arrays in these.
+  // Marks are by parameters; arguments are the arrays and tokens in these.
   const auto parameters = graph.entry().parameters();
   size_t number = 0;
   for (size_t p = 0; p < graph.entry_attributes().arguments.size() && p < parameters.size(); ++p) {
     const auto& attributes = graph.entry_attributes().arguments[p];
     const auto mark = attributes.find(kiln::stablehlo::kBufferDonor);
     const bool is_donor = mark != attributes.end() && mark->second == "true";
-    kiln::ForEachLeaf(parameters[p]->shape(), [&](const kiln::Shape& leaf, auto) {
-      if (!leaf.is_array()) return;
+    kiln::ForEachLeaf(parameters[p]->shape(), [&](const kiln::Shape&, auto) {
       if (is_donor) donors.push_back(number);
       ++number;
     });

@@ -19,6 +19,10 @@ constexpr std::array<int64_t, kMaxRank> kDescending = [] {
   return numbers;
 }();
 
+/** Arrays up to this size are copied to a caller that asks before they are ready: it can be
+ *  interrupted then. */
+constexpr size_t kCopiedBytes = 1 << 20;
+
 /** The address of the elements, without a wait for them. */
 PJRT_Error* Address(PJRT_Buffer* buffer, const void** address) {
   kiln_buffer* memory = Retain(buffer);
@@ -131,25 +135,25 @@ PJRT_Error* BufferIsDeleted(PJRT_Buffer_IsDeleted_Args* args) {
 }
 
 PJRT_Error* BufferIsOnCpu(PJRT_Buffer_IsOnCpu_Args* args) {
-  // True makes callers ask for the address, wait for the value, and read in place. The error of a
-  // failed value is told by copies.
+  // True makes callers ask for the address, wait for the value without looking for signals, and
+  // read in place. Small arrays that are not ready are copied instead. The error of a failed value
+  // is told by copies.
   args->is_on_cpu = false;
   const bool is_gpu = args->buffer->client->is_gpu && args->buffer->memory->kind_id == 0;
-  if (is_gpu || !args->buffer->layout.empty()) return nullptr;
+  const bool is_token = args->buffer->type == PJRT_Buffer_Type_TOKEN;
+  if (is_gpu || is_token || !args->buffer->layout.empty()) return nullptr;
   kiln_buffer* memory = Retain(args->buffer);
   if (memory == nullptr) return nullptr;
   kiln_event* ready = nullptr;
-  if (kiln_error* error = kiln_buffer_ready(memory, &ready)) {
-    kiln_error_release(error);
-  } else {
-    args->is_on_cpu = true;
-    if (kiln_event_is_ready(ready) != 0) {
-      kiln_error* failure = kiln_event_wait(ready, 0);
-      args->is_on_cpu = failure == nullptr;
-      kiln_error_release(failure);
-    }
-    kiln_event_release(ready);
+  kiln_error* error = kiln_buffer_ready(memory, &ready);
+  if (error == nullptr && kiln_event_is_ready(ready) != 0) {
+    error = kiln_event_wait(ready, 0);
+    args->is_on_cpu = error == nullptr;
+  } else if (error == nullptr) {
+    args->is_on_cpu = args->buffer->bytes > kCopiedBytes;
   }
+  kiln_error_release(error);
+  kiln_event_release(ready);
   kiln_buffer_release(memory);
   return nullptr;
 }

@@ -18,6 +18,7 @@ std::string_view NameOf(const PJRT_NamedValue& option) { return {option.name, op
 struct Options {
   int64_t threads = 0;
   int64_t device_count = 1;
+  int64_t timeout_ms = 0;
   int64_t nodes = 1;
   bool is_gpu = false;
 };
@@ -59,6 +60,8 @@ PJRT_Error* ReadOptions(const PJRT_Client_Create_Args& args, Options* options) {
       error = ReadInteger(option, 0, INT32_MAX, &options->threads);
     } else if (name == "kiln_device_count") {
       error = ReadInteger(option, 1, 1024, &options->device_count);
+    } else if (name == "kiln_timeout_ms") {
+      error = ReadInteger(option, 0, INT32_MAX, &options->timeout_ms);
     } else if (name == "kiln_device") {
       error = ReadDevice(option, &options->is_gpu);
     } else if (name == "num_nodes") {
@@ -67,8 +70,8 @@ PJRT_Error* ReadOptions(const PJRT_Client_Create_Args& args, Options* options) {
       error = ReadInteger(option, 0, INT32_MAX, &node);
     } else {
       error = InvalidArgument("unknown option \"" + std::string(name) +
-                              "\" of a client; kiln has kiln_threads, kiln_device_count and "
-                              "kiln_device");
+                              "\" of a client; kiln has kiln_threads, kiln_device_count, "
+                              "kiln_device and kiln_timeout_ms");
     }
     if (error != nullptr) return error;
   }
@@ -176,6 +179,7 @@ PJRT_Error* ClientCreate(PJRT_Client_Create_Args* args) {
   options.cpu_devices = given.is_gpu ? 1 : static_cast<int32_t>(given.device_count);
   auto client = std::make_shared<Client>();
   client->is_gpu = given.is_gpu;
+  client->timeout_ns = given.timeout_ms * 1000000;
   if (kiln_error* error = kiln_context_create(&options, &client->context)) return TakeError(error);
   if (PJRT_Error* error = FindDevices(client.get())) return error;
   Describe(client.get());

@@ -69,6 +69,7 @@ struct Client {
   kiln_context* context = nullptr;
   KnownTargets ffi_targets;
   bool is_gpu = false;
+  int64_t timeout_ns = 0;  // of each execution; 0: none
   std::vector<PJRT_DeviceDescription> descriptions;
   std::vector<PJRT_Memory> memories;  // kMemoryKindCount for each device
   std::vector<PJRT_Device> devices;   // the index is the id

@@ -5,7 +5,7 @@
 namespace kiln_jax {
 namespace {
 
-// The library's types, by PJRT's numbers; 0: none (INVALID and TOKEN).
+// The library's types, by PJRT's numbers; 0: none (INVALID).
 constexpr kiln_dtype kDtypes[] = {
     0,
     KILN_PRED,
@@ -30,7 +30,7 @@ constexpr kiln_dtype kDtypes[] = {
     KILN_F8E4M3FNUZ,
     KILN_S4,
     KILN_U4,
-    0,
+    KILN_TOKEN,
     KILN_S2,
     KILN_U2,
     KILN_F8E4M3,

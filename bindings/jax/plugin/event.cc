@@ -1,5 +1,7 @@
 #include "plugin/event.h"
 
+#include <utility>
+
 #include "plugin/error.h"
 
 namespace kiln_jax {
@@ -21,8 +23,48 @@ void Destroy(void* user_data) { delete static_cast<Callback*>(user_data); }
 
 }  // namespace
 
+bool Promise::Set(PJRT_Error_Code code, std::string message) {
+  std::vector<Callback> callbacks;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (is_ready_) return false;
+    code_ = code;
+    message_ = std::move(message);
+    is_ready_ = true;
+    callbacks.swap(callbacks_);
+  }
+  wake_.notify_all();
+  for (const Callback& callback : callbacks) callback.function(Error(), callback.user_arg);
+  return true;
+}
+
+bool Promise::IsReady() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return is_ready_;
+}
+
+void Promise::Wait() const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  wake_.wait(lock, [&] { return is_ready_; });
+}
+
+PJRT_Error* Promise::Error() const {
+  return code_ == PJRT_Error_Code_OK ? nullptr : MakeError(code_, message_);
+}
+
+void Promise::OnReady(PJRT_Event_OnReadyCallback function, void* user_arg) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!is_ready_) {
+      callbacks_.push_back({function, user_arg});
+      return;
+    }
+  }
+  function(Error(), user_arg);
+}
+
 PJRT_Event* MakeEvent(kiln_event* event) {
-  PJRT_Event* made = new (std::nothrow) PJRT_Event{event};
+  PJRT_Event* made = new (std::nothrow) PJRT_Event{event, nullptr};
   if (made == nullptr) {
     kiln_event_release(event);
     throw std::bad_alloc();
@@ -39,24 +81,38 @@ PJRT_Error* EventDestroy(PJRT_Event_Destroy_Args* args) {
 }
 
 PJRT_Error* EventIsReady(PJRT_Event_IsReady_Args* args) {
+  if (const auto& promise = args->event->promise) {
+    args->is_ready = promise->IsReady();
+    return nullptr;
+  }
   args->is_ready = args->event->event == nullptr || kiln_event_is_ready(args->event->event) != 0;
   return nullptr;
 }
 
 PJRT_Error* EventError(PJRT_Event_Error_Args* args) {
-  if (args->event->event == nullptr) return nullptr;
-  if (kiln_event_is_ready(args->event->event) == 0) {
+  const Promise* promise = args->event->promise.get();
+  if (promise != nullptr && promise->IsReady()) return promise->Error();
+  if (promise == nullptr && args->event->event == nullptr) return nullptr;
+  if (promise != nullptr || kiln_event_is_ready(args->event->event) == 0) {
     return MakeError(PJRT_Error_Code_FAILED_PRECONDITION, "the event is not ready");
   }
   return TakeError(kiln_event_wait(args->event->event, -1));
 }
 
 PJRT_Error* EventAwait(PJRT_Event_Await_Args* args) {
+  if (const std::shared_ptr<Promise> promise = args->event->promise) {
+    promise->Wait();
+    return promise->Error();
+  }
   if (args->event->event == nullptr) return nullptr;
   return TakeError(kiln_event_wait(args->event->event, -1));
 }
 
 PJRT_Error* EventOnReady(PJRT_Event_OnReady_Args* args) {
+  if (const std::shared_ptr<Promise> promise = args->event->promise) {
+    promise->OnReady(args->callback, args->user_arg);
+    return nullptr;
+  }
   if (args->event->event == nullptr) {
     args->callback(nullptr, args->user_arg);
     return nullptr;
@@ -69,6 +125,21 @@ PJRT_Error* EventOnReady(PJRT_Event_OnReady_Args* args) {
   kiln_event_release(event);
   if (error != nullptr) delete callback;
   return TakeError(error);
+}
+
+PJRT_Error* EventCreate(PJRT_Event_Create_Args* args) {
+  args->event = new PJRT_Event{nullptr, std::make_shared<Promise>()};
+  return nullptr;
+}
+
+PJRT_Error* EventSet(PJRT_Event_Set_Args* args) {
+  const std::shared_ptr<Promise> promise = args->event->promise;
+  std::string message(args->error_message == nullptr ? "" : args->error_message,
+                      args->error_message == nullptr ? 0 : args->error_message_size);
+  if (promise != nullptr && promise->Set(args->error_code, std::move(message))) return nullptr;
+  return MakeError(PJRT_Error_Code_FAILED_PRECONDITION,
+                   promise == nullptr ? "the event was not made by PJRT_Event_Create"
+                                      : "the event has been set already");
 }
 
 }  // namespace kiln_jax

@@ -33,6 +33,18 @@ class Arguments {
     }
   }
 
+  /** A token in the place of an array: callers have arrays of no elements for tokens that no
+   *  execution has given. */
+  PJRT_Error* AddToken() {
+    kiln_buffer* token = nullptr;
+    kiln_error* error = kiln_buffer_create(program_.device->device, KILN_TOKEN, nullptr, 0, &token);
+    if (error != nullptr) return TakeError(error);
+    taken_from_.push_back(nullptr);
+    memories_.push_back(token);
+    passed_.push_back(token);
+    return nullptr;
+  }
+
   PJRT_Error* Add(PJRT_Buffer* buffer, bool donate) {
     const size_t index = memories_.size();
     if (PJRT_Error* error = CheckPlace(*buffer, index)) return error;
@@ -169,13 +181,18 @@ PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args) {
   const Program& program = *args->executable->program;
   Arguments arguments(program, args->num_args);
   for (size_t i = 0; i < args->num_args; ++i) {
+    PJRT_Buffer* argument = args->argument_lists[0][i];
     const bool donate = program.arguments[i].is_donated && !IsKept(args->options, i);
-    if (PJRT_Error* error = arguments.Add(args->argument_lists[0][i], donate)) return error;
+    const bool needs_token =
+        program.arguments[i].is_token && argument->type != PJRT_Buffer_Type_TOKEN;
+    PJRT_Error* error = needs_token ? arguments.AddToken() : arguments.Add(argument, donate);
+    if (error != nullptr) return error;
   }
   std::vector<kiln_buffer*> results(program.outputs.size());
   kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;
   options.donated = arguments.donated().data();
   options.donated_count = arguments.donated().size();
+  options.timeout_ns = program.client->timeout_ns;
   kiln_buffer* const* argument_list = arguments.passed().data();
   kiln_buffer** result_list = results.data();
   // A caller without a place for the event has the ReadyEvents of the results.

@@ -35,23 +35,6 @@ std::string Fingerprint(std::string_view code, std::string_view options, std::st
   return text;
 }
 
-/** Tokens have no buffers, so programs with tokens outside would be called with other arguments
- *  than they have. */
-PJRT_Error* CheckTokens(kiln_graph* graph, kiln_executable* executable) {
-  if (kiln_graph_parameter_count(graph) != kiln_executable_argument_count(executable)) {
-    return UnimplementedError("tokens and tuples among the arguments of a program");
-  }
-  kiln_shape shape = KILN_SHAPE_INIT;
-  if (kiln_error* error = kiln_graph_value_shape(graph, kiln_graph_result(graph), &shape)) {
-    return TakeError(error);
-  }
-  const size_t results = shape.dtype == KILN_TUPLE ? shape.rank : 1;
-  if (results != kiln_executable_result_count(executable)) {
-    return UnimplementedError("tokens and tuples among the results of a program");
-  }
-  return nullptr;
-}
-
 /** The memory of an argument or result on the program's device. */
 PJRT_Error* ReadMemory(std::string_view kind, const PJRT_Device& device, PJRT_Memory** memory) {
   for (size_t i = 0; i < kMemoryKindCount; ++i) {
@@ -67,6 +50,7 @@ PJRT_Error* Describe(const kiln_graph* graph, const std::vector<kiln_shape>& arg
   for (size_t i = 0; i < arguments.size(); ++i) {
     Argument& argument = program->arguments.emplace_back();
     argument.dims.assign(arguments[i].dims, arguments[i].dims + arguments[i].rank);
+    argument.is_token = arguments[i].dtype == KILN_TOKEN;
     auto get = [&](std::string_view name) {
       return AttributeOf(kiln_graph_argument_attribute, graph, i, name);
     };
@@ -160,7 +144,6 @@ PJRT_Error* Compile(std::string_view code, const CompileOptions& options, Progra
     return TakeError(error);
   }
   kiln_executable* executable = program->executable;
-  if (PJRT_Error* error = CheckTokens(graph.graph, executable)) return error;
   std::vector<kiln_shape> arguments = reordering.arguments(), results = reordering.results();
   if (!is_reordered) {
     PJRT_Error* error = ShapesOf(executable, kiln_executable_argument_count(executable),

@@ -28,6 +28,7 @@ struct Output {
 struct Argument {
   std::vector<int64_t> dims;
   Layout layout;
+  bool is_token = false;
   bool is_donated = false;  // by executions, unless the caller keeps it
 };
 

@@ -1,6 +1,7 @@
 // The table that GetPjrtApi() hands out.
 #include "plugin/api/table.h"
 
+#include "plugin/async.h"
 #include "plugin/buffer.h"
 #include "plugin/client.h"
 #include "plugin/device.h"
@@ -147,6 +148,32 @@ void SetBuffers(PJRT_Api* api) {
   KILN_JAX_SET(Buffer_OpaqueDeviceMemoryDataPointer, BufferDataPointer);
 }
 
+#define KILN_JAX_SET_MANAGER(name, function) \
+  KILN_JAX_SET(AsyncHostToDeviceTransferManager_##name, TransferManager##function)
+
+void SetAsync(PJRT_Api* api) {
+  KILN_JAX_SET(Event_Create, EventCreate);
+  KILN_JAX_SET(Event_Set, EventSet);
+  KILN_JAX_SET(Client_CreateUninitializedBuffer, UninitializedBuffer);
+  KILN_JAX_SET(Client_CreateErrorBuffer, ErrorBuffer);
+  KILN_JAX_SET(Client_CreateAliasBuffer, AliasBuffer);
+  KILN_JAX_SET(Client_FulfillAliasBuffer, FulfillAliasBuffer);
+  KILN_JAX_SET(Buffer_CopyRawToHost, BufferRawToHost);
+  KILN_JAX_SET(Buffer_CopyRawToHostFuture, BufferRawToHostFuture);
+  KILN_JAX_SET(Buffer_DonateWithControlDependency, BufferDonateWithDependency);
+  KILN_JAX_SET(Client_CreateBuffersForAsyncHostToDevice, TransferManagerCreate);
+  KILN_JAX_SET_MANAGER(Destroy, Destroy);
+  KILN_JAX_SET_MANAGER(TransferData, Data);
+  KILN_JAX_SET_MANAGER(TransferLiteral, Literal);
+  KILN_JAX_SET_MANAGER(RetrieveBuffer, Retrieve);
+  KILN_JAX_SET_MANAGER(Device, Device);
+  KILN_JAX_SET_MANAGER(BufferCount, Count);
+  KILN_JAX_SET_MANAGER(BufferSize, Size);
+  KILN_JAX_SET_MANAGER(SetBufferError, Error);
+  KILN_JAX_SET_MANAGER(AddMetadata, Metadata);
+}
+
+#undef KILN_JAX_SET_MANAGER
 #undef KILN_JAX_SET
 
 PJRT_Api MakeTable() {
@@ -165,6 +192,7 @@ PJRT_Api MakeTable() {
   SetDevices(&api);
   SetExecutables(&api);
   SetBuffers(&api);
+  SetAsync(&api);
   return api;
 }
 

@@ -48,7 +48,7 @@ void ExtendNarrow(kiln_dtype dtype, char* data, int64_t count) {
 PJRT_Error* ReadHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, HostArray* array) {
   array->data = static_cast<const char*>(args.data);
   array->dtype = DtypeOf(args.type);
-  if (array->dtype == 0) {
+  if (array->dtype == 0 || array->dtype == KILN_TOKEN) {
     return UnimplementedError("buffers of the element type " + std::to_string(args.type));
   }
   array->element_bytes = ElementBytes(array->dtype);

@@ -3,6 +3,7 @@
 #ifndef KILN_JAX_PLUGIN_API_TABLE_H_
 #define KILN_JAX_PLUGIN_API_TABLE_H_
 
+#include "plugin/api/async.h"
 #include "plugin/api/buffer.h"
 #include "plugin/api/client.h"
 #include "plugin/api/event.h"

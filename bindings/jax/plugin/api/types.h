@@ -25,10 +25,12 @@ struct PJRT_TopologyDescription;
 /** Canonical codes of errors, the numbers of ::kiln_code. */
 enum PJRT_Error_Code : uint32_t {
   PJRT_Error_Code_OK = 0,
+  PJRT_Error_Code_CANCELLED = 1,
   PJRT_Error_Code_INVALID_ARGUMENT = 3,
   PJRT_Error_Code_NOT_FOUND = 5,
   PJRT_Error_Code_RESOURCE_EXHAUSTED = 8,
   PJRT_Error_Code_FAILED_PRECONDITION = 9,
+  PJRT_Error_Code_OUT_OF_RANGE = 11,
   PJRT_Error_Code_UNIMPLEMENTED = 12,
   PJRT_Error_Code_INTERNAL = 13,
 };
