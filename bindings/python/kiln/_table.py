@@ -142,6 +142,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_context_register_call': (
         ErrorPointer,
         [c_void_p, c_char_p, c_size_t, c_void_p, c_void_p, c_void_p]),
+    'kiln_context_register_call_handler': (ErrorPointer, [c_void_p, c_char_p, c_size_t, c_void_p]),
+    'kiln_call_handler_init': (None, [c_void_p, c_size_t]),
     'kiln_custom_call_options_init': (None, [c_void_p, c_size_t]),
     'kiln_op_custom_call': (
         c_uint64,
@@ -320,6 +322,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_buffer_copy_to_device': (ErrorPointer, [c_void_p, c_void_p, POINTER(c_void_p)]),
     'kiln_buffer_data': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_buffer_device_data': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
+    'kiln_buffer_address': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_buffer_shape': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_buffer_device': (c_void_p, [c_void_p]),
     'kiln_buffer_ready': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
