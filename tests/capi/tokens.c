@@ -142,37 +142,46 @@ static void parts(kiln_device* device) {
   kiln_executable_release(doubled);
 }
 
-/* An address is there before its value is. */
+/* An address is there before its value is, and a copy of a value that is there does not wait for
+ * executions before it. */
 static void addresses(void) {
-  const int64_t count = 3000000;
+  const int64_t count = 1000, endless = INT64_MAX;
   kiln_executable* e = counter(context, NULL);
-  kiln_buffer *n = NULL, *y = NULL;
+  kiln_buffer *n = NULL, *y = NULL, *z = NULL;
+  kiln_event *begin = NULL, *done = NULL, *copied = NULL;
   OK(kiln_buffer_copy_host(cpu, KILN_S64, NULL, 0, &count, 8, &n));
+  OK(kiln_event_create(context, &begin));
+  OK(kiln_buffer_delay(n, begin));
   kiln_buffer *const *arguments = &n, **results = &y;
-  kiln_event* done = NULL;
   OK(kiln_executable_execute(e, NULL, &arguments, 1, &results, 1, 1, &done));
   const void *early = NULL, *late = NULL;
   OK(kiln_buffer_address(y, &early));
   CHECK(early && !kiln_event_is_ready(done));
+  OK(kiln_event_set(begin, NULL));
   OK(kiln_buffer_data(y, &late));
   CHECK(early == late && *(const int64_t*)late == count);
-  /* A copy of a value that is there does not wait for others. */
-  kiln_event *other = NULL, *copied = NULL;
-  kiln_buffer* z = NULL;
-  results = &z;
-  int64_t read = 0;
-  OK(kiln_executable_execute(e, NULL, &arguments, 1, &results, 1, 1, &other));
-  kiln_event* third = NULL;
-  kiln_buffer* w = NULL;
-  results = &w;
-  OK(kiln_executable_execute(e, NULL, &arguments, 1, &results, 1, 1, &third));
-  OK(kiln_buffer_copy_to_host_async(y, &read, 8, &copied));
-  OK(kiln_event_wait(copied, -1));
-  CHECK(read == count && !kiln_event_is_ready(third));
-  kiln_event_release(copied);
-  kiln_event_release(other);
-  kiln_event_release(third);
+  kiln_buffer_release(n);
   kiln_event_release(done);
+  /* The copy is asked for last, and made before the second endless execution. */
+  int32_t cancel = 0, stop = 0;
+  kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT, other = KILN_EXECUTE_OPTIONS_INIT;
+  options.cancel = &cancel;
+  other.cancel = &stop;
+  OK(kiln_buffer_copy_host(cpu, KILN_S64, NULL, 0, &endless, 8, &n));
+  kiln_event* second = NULL;
+  kiln_buffer *w = NULL, **last = &w;
+  results = &z;
+  OK(kiln_executable_execute(e, &options, &arguments, 1, &results, 1, 1, &done));
+  OK(kiln_executable_execute(e, &other, &arguments, 1, &last, 1, 1, &second));
+  int64_t read = 0;
+  OK(kiln_buffer_copy_to_host_async(y, &read, 8, &copied));
+  __atomic_store_n(&cancel, 1, __ATOMIC_RELAXED);
+  OK(kiln_event_wait(copied, -1));
+  CHECK(read == count && !kiln_event_is_ready(second));
+  __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+  FAILS(KILN_CANCELLED, "cancelled", kiln_event_wait(second, -1));
+  kiln_event* events[] = {begin, done, copied, second};
+  for (size_t i = 0; i < 4; ++i) kiln_event_release(events[i]);
   kiln_buffer* buffers[] = {n, y, z, w};
   for (size_t i = 0; i < 4; ++i) kiln_buffer_release(buffers[i]);
   kiln_executable_release(e);
