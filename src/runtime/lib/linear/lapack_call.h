@@ -1,6 +1,7 @@
 // The parts that LAPACK's functions share: arrays of one call, and matrices read from them. Work is
 // in double precision for all types, so that each algorithm is compiled once for real and once for
-// complex numbers.
+// complex numbers; but for eigenvalues of symmetric and singular values of real matrices, see
+// real.h.
 #pragma once
 
 #include <Eigen/Core>

@@ -1,7 +1,9 @@
 // Eigenvalues of symmetric and Hermitian matrices, and their tridiagonal form.
 #include <Eigen/Eigenvalues>
+#include <utility>
 
 #include "runtime/lib/linear/lapack_call.h"
+#include "runtime/lib/linear/real.h"
 
 namespace kiln::runtime::lib::linear {
 namespace {
@@ -26,9 +28,9 @@ DenseOf<W> LowerOf(const DenseOf<W>& given, bool lower, bool reversed) {
   return matrix;
 }
 
-template <typename W>
-void SelfAdjoint(const Letters& letters, std::span<const Array> operands,
-                 std::span<const Array> results) {
+void Hermitian(const Letters& letters, std::span<const Array> operands,
+               std::span<const Array> results) {
+  using W = Complex;
   const DenseOf<W> given = Read<W>(operands[0]);
   if (given.rows() == 0) return WriteNumber(results[2], 0);
   DenseOf<W> matrix = LowerOf<W>(given, letters.lower, false);
@@ -40,6 +42,83 @@ void SelfAdjoint(const Letters& letters, std::span<const Array> operands,
   Write(results[0], letters.vectors ? solver.eigenvectors() : given);
   Write(results[1], Eigen::VectorXd(solver.eigenvalues() * power));
   WriteNumber(results[2], 0);
+}
+
+// A = Q T Q^T for the lower triangle of A, which becomes the reflections of Q, with 1 in front.
+template <typename T>
+struct Tridiagonal {
+  std::vector<double> diagonal, off;
+  std::vector<T> taus;
+};
+template <typename T>
+Tridiagonal<T> TridiagonalOf(Columns<T>& a) {
+  const Loops<T>& loops = LoopsOfMachine<T>();
+  const int64_t n = a.rows();
+  const auto size = static_cast<size_t>(n);
+  Tridiagonal<T> made{std::vector<double>(size), std::vector<double>(size), {}};
+  made.taus.resize(size - 1);
+  // A is the matrix minus v w^T + w v^T of the step before: both from its first row on.
+  std::vector<T> zeros(size), w(size), next(size);
+  const T* v = zeros.data();
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t rest = n - 1 - k;
+    const auto at = static_cast<size_t>(k);
+    T* column = a.at(k, k);
+    for (int64_t i = 0; i <= rest; ++i) {
+      column[i] -= v[i] * w[0] + w[static_cast<size_t>(i)] * v[0];
+    }
+    made.diagonal[at] = column[0];
+    if (rest == 0) break;
+    T* u = column + 1;
+    const Reflection<T> reflection = ReflectionOf(u, rest);
+    const T tau = made.taus[at] = reflection.tau;
+    made.off[at] = reflection.first;
+    loops.update_and_multiply(a.at(k + 1, k + 1), a.stride(), rest, v + 1, w.data() + 1, u,
+                              next.data());
+    // H A H = A - u w^T - w u^T, with w = tau A u - (tau^2 u^T A u / 2) u.
+    const T half = tau * tau * loops.dot(next.data(), u, rest) / 2;
+    for (int64_t i = 0; i < rest; ++i) {
+      w[static_cast<size_t>(i)] = tau * next[static_cast<size_t>(i)] - half * u[i];
+    }
+    v = u;
+  }
+  return made;
+}
+
+template <typename T>
+void Symmetric(const Letters& letters, std::span<const Array> operands,
+               std::span<const Array> results) {
+  const int64_t n = operands[0].rows;
+  if (n == 0) return WriteNumber(results[2], 0);
+  const char triangle = letters.lower ? 'L' : 'U';
+  Normal<T> normal = ReadNormal<T>(operands[0], !letters.lower, triangle);
+  if (!normal.is_finite) return Fail(results, static_cast<int32_t>(n));
+  Tridiagonal<T> reduced = TridiagonalOf(normal.matrix);
+  Columns<T> vectors;
+  if (letters.vectors) vectors = ProductOf<T>(normal.matrix, reduced.taus, 1, n);
+  Rotations rotations(&vectors);
+  if (!TridiagonalEigenvalues(reduced.diagonal, reduced.off, std::numeric_limits<T>::epsilon(),
+                              letters.vectors ? &rotations : nullptr)) {
+    return Fail(results, 1);
+  }
+  const std::vector<int64_t> order = OrderOf(reduced.diagonal, false);
+  auto place = [&](int64_t j) { return order[static_cast<size_t>(j)]; };
+  if (letters.vectors) {
+    WriteBy<T>(results[0], [&](int64_t i, int64_t j) { return vectors(i, place(j)); });
+  } else {
+    const T* given = reinterpret_cast<const T*>(operands[0].data);
+    WriteBy<T>(results[0], [&](int64_t i, int64_t j) { return given[i * n + j]; });
+  }
+  WriteBy<double>(results[1], [&](int64_t i, int64_t) {
+    return reduced.diagonal[static_cast<size_t>(place(i))] * normal.power;
+  });
+  WriteNumber(results[2], 0);
+}
+
+void SymmetricOfType(const Letters& letters, std::span<const Array> operands,
+                     std::span<const Array> results) {
+  const bool is_single = operands[0].type == ElementType::kF32;
+  return (is_single ? Symmetric<float> : Symmetric<double>)(letters, operands, results);
 }
 
 // LAPACK reduces upper triangles from their last row on: as lower ones, with the order of rows and
@@ -87,7 +166,7 @@ void ToTridiagonal(const Letters& letters, std::span<const Array> operands,
 
 }  // namespace
 
-Kernels SelfAdjointKernels() { return {SelfAdjoint<double>, SelfAdjoint<Complex>}; }
+Kernels SelfAdjointKernels() { return {SymmetricOfType, Hermitian}; }
 Kernels ToTridiagonalKernels() { return {ToTridiagonal<double>, ToTridiagonal<Complex>}; }
 
 }  // namespace kiln::runtime::lib::linear
