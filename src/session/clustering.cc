@@ -9,6 +9,7 @@
 #include "ir/analysis/effects.h"
 #include "session/cluster_candidates.h"
 #include "session/cycles.h"
+#include "session/path_forests.h"
 
 namespace kiln::session {
 namespace {
@@ -104,7 +105,8 @@ class ClusterBuilder {
   template <typename Accepts>
   void ContractEdges(Accepts accepts);
   std::vector<int32_t> PostOrder() const;
-  Obstacle TryToContract(int32_t from, int32_t to);
+  Obstacle TryToContract(int32_t first, int32_t from, int32_t to);
+  void FindPaths();
   bool AreCompiledOnDemand(const Group& from, const Group& to) const;
   Obstacle Check(const Group& from, const Group& to) const;
   void Merge(int32_t kept, int32_t gone);
@@ -116,25 +118,21 @@ class ClusterBuilder {
   int32_t PositionOf(const Instruction* i) const { return result_.positions_.at(i); }
   Place& PlaceAt(int32_t position) { return result_.places_[static_cast<size_t>(position)]; }
   // The node that an instruction is a part of.
-  int32_t NodeOf(int32_t position) {
-    while (parents_[position] != position) {
-      position = parents_[position] = parents_[parents_[position]];
-    }
-    return position;
-  }
+  int32_t NodeOf(int32_t position) { return cycles_.NodeOf(position); }
 
   const ClusterInput& input_;
   const ClusterOptions& options_;
   const std::vector<PlacedDevice>& devices_;
   Clustering result_;
   GraphCycles cycles_;
+  std::optional<PathForests> paths_;  // once a cycle was in the way
   // By position.
   std::vector<Instruction*> instructions_;
   std::vector<int32_t> operands_;     // the positions of all operands
   std::vector<size_t> operand_ends_;  // the end of the instruction's part of it
   std::vector<int32_t> tuple_users_;  // those with an operand that is a tuple or a token, in order
   std::vector<Group> groups_;         // of nodes that are alive
-  std::vector<int32_t> parents_;      // the node that a node was contracted into
+  std::vector<int32_t> homes_;        // of small constants: the node that has their users, or none
   struct Mark {
     int32_t scope = -1;
     int32_t device = 0;
@@ -189,7 +187,7 @@ Status ClusterBuilder::JudgeInstructions() {
   const size_t n = instructions_.size();
   result_.places_.resize(n);
   groups_.resize(n);
-  parents_.resize(n);
+  homes_.assign(n, -1);
   marks_.resize(n);
   KILN_RETURN_IF_ERROR(FindLoose());
   KILN_ASSIGN_OR_RETURN(CandidateRules rules, CandidateRules::Create(input_));
@@ -202,7 +200,7 @@ Status ClusterBuilder::JudgeInstructions() {
     }
     JitMark mark = input_.mark ? input_.mark(i) : JitMark();
     Group& group = groups_[k];
-    parents_[k] = group.first = k;
+    group.first = k;
     group.effective_size = !IsIdentityLike(i);
     group.devices = DeviceSet::Of(devices_, *device);
     group.has_control_flow = i.opcode() == Opcode::kWhile || i.opcode() == Opcode::kConditional;
@@ -267,7 +265,6 @@ Status ClusterBuilder::AddEdges() {
 
 // Merges the group of a node into the one of another node.
 void ClusterBuilder::Merge(int32_t kept, int32_t gone) {
-  parents_[gone] = kept;
   Group& to = groups_[kept];
   const Group& from = groups_[gone];
   to.first = std::min(to.first, from.first);
@@ -406,7 +403,8 @@ std::vector<int32_t> ClusterBuilder::PostOrder() const {
 template <typename Accepts>
 void ClusterBuilder::ContractEdges(Accepts accepts) {
   std::vector<int32_t> successors;
-  for (int32_t from : PostOrder()) {
+  for (const int32_t first : PostOrder()) {
+    int32_t from = first;
     if (!groups_[from].is_candidate) continue;
     successors.clear();
     cycles_.ForEachSuccessor(from, [&](int32_t to) {
@@ -419,7 +417,7 @@ void ClusterBuilder::ContractEdges(Accepts accepts) {
       if (!accepts(groups_[to])) continue;
       // The contracted node may be either.
       from = NodeOf(from);
-      Obstacle obstacle = TryToContract(from, to);
+      Obstacle obstacle = TryToContract(first, from, to);
       if (obstacle == Obstacle::kNone) continue;
       for (auto [node, other] : {std::pair(from, to), std::pair(to, from)}) {
         groups_[node].obstacle = obstacle;
@@ -448,14 +446,38 @@ Obstacle ClusterBuilder::Check(const Group& from, const Group& to) const {
   return Obstacle::kNone;
 }
 
-Obstacle ClusterBuilder::TryToContract(int32_t from, int32_t to) {
+// `first` is the part of `from` that has come last: edges lead from it to `to`.
+Obstacle ClusterBuilder::TryToContract(int32_t first, int32_t from, int32_t to) {
   if (Obstacle obstacle = Check(groups_[from], groups_[to]); obstacle != Obstacle::kNone) {
     return obstacle;
   }
+  if (paths_) {
+    auto is_outside = [&](int32_t node) {
+      node = NodeOf(node);
+      return node != from && node != to;
+    };
+    for (int32_t part : {first, from}) {
+      if (paths_->HavePathBy(part, to, is_outside)) return Obstacle::kCycle;
+    }
+  }
   std::optional<int32_t> kept = cycles_.Contract(from, to);
-  if (!kept) return Obstacle::kCycle;
+  if (!kept) {
+    if (!paths_) FindPaths();
+    return Obstacle::kCycle;
+  }
   Merge(*kept, *kept == from ? to : from);
   return Obstacle::kNone;
+}
+
+// Candidates of different devices or scopes, and all others, are rarely in one cluster.
+void ClusterBuilder::FindPaths() {
+  std::vector<int32_t> kinds(groups_.size(), -1);
+  const auto devices = static_cast<int32_t>(devices_.size());
+  for (size_t k = 0; k < groups_.size(); ++k) {
+    const Group& group = groups_[k];
+    if (group.is_candidate) kinds[k] = (group.scope + 1) * devices + group.devices.Chosen();
+  }
+  paths_.emplace(cycles_, kinds);
 }
 
 bool ClusterBuilder::IsKept(const Group& group) const {
@@ -477,7 +499,7 @@ void ClusterBuilder::PlaceConstants() {
       if (node == k) break;
     }
     if (node < 0 || node == k || !IsKept(groups_[node])) continue;
-    parents_[k] = node;
+    homes_[k] = node;
     PlaceAt(k).reason = {};
   }
 }
@@ -493,7 +515,7 @@ void ClusterBuilder::MakeClusters() {
   std::vector<int32_t> cluster_of(instructions_.size(), -1);
   Compilability compilability(input_);
   for (int32_t k = 0; k < static_cast<int32_t>(instructions_.size()); ++k) {
-    int32_t node = NodeOf(k);
+    const int32_t node = homes_[k] >= 0 ? homes_[k] : NodeOf(k);
     const Group& group = groups_[node];
     Place& place = PlaceAt(k);
     if (!IsKept(group)) {

@@ -1,4 +1,5 @@
 // Sessions: the cost of a run, of single ops, and of planning; and how much clusters gain.
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -175,44 +176,74 @@ KILN_BENCH(session_variables) {
   kiln_context_release(context);
 }
 
-// Placing and clustering alone: explaining compiles nothing. Each op reads two earlier ones, and
-// devices change every thousand ops.
-KILN_BENCH(session_planning) {
-  double smaller = 0;
-  for (int64_t ops : {1000, 10000, 100000}) {
-    Program program(16, 1);
+// A large graph to plan: of ops with two operands, on devices that change every thousand ops.
+struct Large {
+  // With `far` each op reads the preceding one and one from far back, and otherwise any two.
+  // One op in ten is outside of clusters if `mixed`.
+  Large(int64_t ops, bool far, bool mixed) : program(16, 1) {
     std::vector<kiln_value> values = {program.x};
+    std::vector<bool> is_used = {true};
+    std::mt19937_64 random(7);
     for (int64_t i = 0; i < ops; ++i) {
       const char* device = i / 1000 % 2 == 0 ? "CPU:0" : "XLA_CPU:0";
       if (i % 1000 == 0)
         Must(kiln_graph_push_device(program.graph, device, std::string(device).size()));
-      const kiln_value a = values.back(), b = values[values.size() * 7 / 8];
-      values.push_back(i % 2 == 0 ? kiln_op_add(program.graph, a, b)
-                                  : kiln_op_maximum(program.graph, a, b));
+      const size_t a = far ? values.size() - 1 : random() % values.size();
+      const size_t b = far ? values.size() * 7 / 8 : random() % values.size();
+      is_used[a] = is_used[b] = true;
+      is_used.push_back(false);
+      values.push_back(i % 2 == 0 ? kiln_op_add(program.graph, values[a], values[b])
+                                  : kiln_op_maximum(program.graph, values[a], values[b]));
+      if (mixed && random() % 10 == 0)
+        Must(kiln_graph_set_jit(program.graph, values.back(), KILN_JIT_OFF));
       if (i % 1000 == 999) Must(kiln_graph_pop_device(program.graph));
     }
     Must(kiln_graph_status(program.graph));
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!is_used[i]) fetches.push_back(values[i]);
+    }
+  }
+
+  // Of placing and clustering alone: explaining compiles nothing.
+  double PlanningSeconds() {
     kiln_session_options options = KILN_SESSION_OPTIONS_INIT;
     options.jit = KILN_JIT_ON;
     kiln_session* session = nullptr;
     Must(kiln_session_create(program.graph, &options, &session));
-    const kiln_value y = values.back();
-    const double seconds =
-        Measure(
-            [&] {
-              kiln_text* text = nullptr;
-              Must(kiln_session_explain(session, &program.x, 1, &y, 1, nullptr, 0, &text));
-              kiln_text_release(text);
-            },
-            {.samples = 3})
-            .median;
+    const double seconds = Measure(
+                               [&] {
+                                 kiln_text* text = nullptr;
+                                 Must(kiln_session_explain(session, &program.x, 1, fetches.data(),
+                                                           fetches.size(), nullptr, 0, &text));
+                                 kiln_text_release(text);
+                               },
+                               {.samples = 3})
+                               .median;
     kiln_session_release(session);
-    report.Add("session.planning." + std::to_string(ops), seconds * 1e3, "ms", AtMost(2000));
-    if (smaller > 0) {
-      report.Add("session.planning." + std::to_string(ops) + ".growth", seconds / smaller, "",
-                 AtMost(14));
+    return seconds;
+  }
+
+  Program program;
+  std::vector<kiln_value> fetches;  // all values without users
+};
+
+KILN_BENCH(session_planning) {
+  struct {
+    const char* name;
+    bool far, mixed;
+  } const kinds[] = {{"planning", true, false},
+                     {"planning_with_ops_outside", true, true},
+                     {"planning_random_operands", false, false},
+                     {"planning_random_operands_with_ops_outside", false, true}};
+  for (const auto& kind : kinds) {
+    double smaller = 0;
+    for (int64_t ops : {1000, 10000, 100000}) {
+      const double seconds = Large(ops, kind.far, kind.mixed).PlanningSeconds();
+      const std::string name = std::string("session.") + kind.name + "." + std::to_string(ops);
+      report.Add(name, seconds * 1e3, "ms", AtMost(2000));
+      if (smaller > 0) report.Add(name + ".growth", seconds / smaller, "", AtMost(14));
+      smaller = seconds;
     }
-    smaller = seconds;
   }
 }
 

@@ -59,6 +59,11 @@ class Graph {
     std::vector<Instruction*> all = {input_};
     while (Left()) all.push_back(Op({all[random_() % all.size()], all[random_() % all.size()]}));
   }
+  // A chain, each op of which reads one from far back, too.
+  void ChainWithFarOperands() {
+    std::vector<Instruction*> all = {input_};
+    while (Left()) all.push_back(Op({all.back(), all[all.size() * 7 / 8]}));
+  }
   // A training step: a chain, and a second one back to the start, which reads from the first.
   void ThereAndBack() {
     std::vector<Instruction*> there = {input_};
@@ -129,6 +134,7 @@ TEST(ClusteringScale, IsAboutLinearInTheNumberOfOps) {
                                     {"diamonds", &Graph::Diamonds},
                                     {"layers", &Graph::Layers},
                                     {"random", &Graph::Random},
+                                    {"far operands", &Graph::ChainWithFarOperands},
                                     {"there and back", &Graph::ThereAndBack}};
   struct Mix {
     const char* name;
