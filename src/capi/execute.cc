@@ -68,9 +68,9 @@ Result<std::vector<bool>> DonationsOf(const kiln_execute_options& options,
 
 }  // namespace
 
-Result<client::ExecuteOptions> ReadExecuteOptions(const kiln_execute_options* options,
+Result<client::ExecuteOptions> ReadExecuteOptions(const kiln_execute_options& options,
                                                   const RunSubject& subject) {
-  KILN_ASSIGN_OR_RETURN(kiln_execute_options read, ReadOptions("kiln_execute_options", options));
+  KILN_ASSIGN_OR_RETURN(kiln_execute_options read, ReadOptions("kiln_execute_options", &options));
   KILN_RETURN_IF_ERROR(CheckOptions(read, subject));
   client::ExecuteOptions execute{
       .threads = read.threads, .cancel = read.cancel, .stream = read.stream};
@@ -96,13 +96,15 @@ Result<client::Execution> BindExecution(Ref<const Executable> executable,
                                         const kiln_execute_options* options,
                                         kiln_buffer* const* arguments, size_t argument_count,
                                         kiln_buffer* const* results, size_t result_count) {
-  KILN_ASSIGN_OR_RETURN(
-      client::ExecuteOptions execute,
-      ReadExecuteOptions(options, {.client = executable->client(),
-                                   .name = executable->name(),
-                                   .signature = executable->signature(),
-                                   .devices = executable->device().name(),
-                                   .takes_streams = executable->takes_streams()}));
+  client::ExecuteOptions execute;
+  if (options) {
+    KILN_ASSIGN_OR_RETURN(
+        execute, ReadExecuteOptions(*options, {.client = executable->client(),
+                                               .name = executable->name(),
+                                               .signature = executable->signature(),
+                                               .devices = executable->device().name(),
+                                               .takes_streams = executable->takes_streams()}));
+  }
   KILN_RETURN_IF_ERROR(CheckBufferList(executable->name(), "argument", argument_count, arguments));
   KILN_RETURN_IF_ERROR(CheckBufferList(executable->name(), "result", result_count, results));
   return client::Execution::Bind(std::move(executable), std::move(execute),

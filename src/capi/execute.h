@@ -18,7 +18,8 @@ struct RunSubject {
   bool takes_streams = false;
 };
 
-Result<client::ExecuteOptions> ReadExecuteOptions(const kiln_execute_options* options,
+// Without options of the user a run has the defaults, at no cost.
+Result<client::ExecuteOptions> ReadExecuteOptions(const kiln_execute_options& options,
                                                   const RunSubject& subject);
 // Checks a list of buffers, `kind`s.
 Status CheckBufferList(std::string_view name, std::string_view kind, size_t count,

@@ -31,11 +31,14 @@ Status RunPlan(const session::Plan& plan, const kiln_execute_options* options,
     HandOverResults(execution.results(), fetches);
     return OkStatus();
   }
-  KILN_ASSIGN_OR_RETURN(client::ExecuteOptions execute,
-                        ReadExecuteOptions(options, {.client = plan.client(),
-                                                     .name = plan.name(),
-                                                     .signature = plan.signature(),
-                                                     .devices = "the devices of a session"}));
+  client::ExecuteOptions execute;
+  if (options) {
+    KILN_ASSIGN_OR_RETURN(execute,
+                          ReadExecuteOptions(*options, {.client = plan.client(),
+                                                        .name = plan.name(),
+                                                        .signature = plan.signature(),
+                                                        .devices = "the devices of a session"}));
+  }
   KILN_RETURN_IF_ERROR(CheckBufferList(plan.name(), "feed", feed_count, feeds));
   KILN_RETURN_IF_ERROR(CheckBufferList(plan.name(), "fetch", fetch_count, fetches));
   std::vector<Ref<client::Buffer>> results;
