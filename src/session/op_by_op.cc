@@ -66,9 +66,14 @@ class Replay {
  private:
   Status Walk(const program::Steps& steps) {
     for (size_t s = 0; s < steps.size(); ++s) {
-      const compiler::Wave* wave = has_waves_ ? WaveFrom(steps[s]) : nullptr;
-      if (!wave) {
+      const auto* launch = std::get_if<program::Launch>(&steps[s].what);
+      if (!launch) {
         KILN_RETURN_IF_ERROR(std::visit([this](const auto& w) { return Walk(w); }, steps[s].what));
+        continue;
+      }
+      const compiler::Wave* wave = has_waves_ ? WaveFrom(*launch) : nullptr;
+      if (!wave) {
+        KILN_RETURN_IF_ERROR(Walk(*launch));
         continue;
       }
       const auto launches = static_cast<size_t>(wave->launches());
@@ -78,10 +83,8 @@ class Replay {
     return OkStatus();
   }
 
-  const compiler::Wave* WaveFrom(const program::Step& step) const {
-    const auto* launch = std::get_if<program::Launch>(&step.what);
-    if (!launch) return nullptr;
-    const int32_t wave = prepared_.waves.begun_by[launch->id];
+  const compiler::Wave* WaveFrom(const program::Launch& launch) const {
+    const int32_t wave = prepared_.waves.begun_by[launch.id];
     return wave < 0 ? nullptr : &prepared_.waves.waves[static_cast<size_t>(wave)];
   }
 
@@ -182,14 +185,20 @@ class Replay {
     std::vector<const void*> many(slices.size() > kInline ? slices.size() : 0);
     std::span<const void*> args(many.empty() ? inline_args : many.data(), slices.size());
     for (size_t i = 0; i < slices.size(); ++i) args[i] = At(slices[i]);
+    runtime::LoadedExecutable& op = *prepared_.ops[launch]->executable;
+    return options.trace ? StartTraced(launch, op, args, options) : op.Start(args, {}, options);
+  }
+
+  Result<std::unique_ptr<runtime::Completion>> StartTraced(
+      program::LaunchId launch, runtime::LoadedExecutable& op, std::span<const void* const> args,
+      const runtime::RunOptions& options) const {
     runtime::RunOptions quiet = options;
     // A GPU has lanes of its own; the bar here is the host's submission time.
     const bool shows_runs = prepared_.device.shows_runs();
     if (!shows_runs) quiet.trace = nullptr;
-    int64_t start = options.trace ? TraceSink::Now() : 0;
-    Result<std::unique_ptr<runtime::Completion>> completion =
-        prepared_.ops[launch]->executable->Start(args, {}, quiet);
-    if (!completion.ok() || !options.trace) return completion;
+    const int64_t start = TraceSink::Now();
+    Result<std::unique_ptr<runtime::Completion>> completion = op.Start(args, {}, quiet);
+    if (!completion.ok()) return completion;
     // In a timeline an op ends before the next one begins.
     if (*completion && !shows_runs) {
       KILN_RETURN_IF_ERROR(std::exchange(*completion, nullptr)->Wait());

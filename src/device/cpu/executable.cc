@@ -98,14 +98,14 @@ Status CpuExecutable::RunEntry(kiln_entry_fn entry, void* const* buffers,
       options.threads > 0 ? std::min(options.threads, pool_.threads()) : pool_.threads();
   DefaultFloatEnvironment environment;
   int32_t code = 0;
-  auto enter = [&] {
+  if (wants_own_stack_) {
+    KILN_RETURN_IF_ERROR(OnOwnStack([&] {
+      if (options.begun) *options.begun = true;
+      code = entry(&frame);
+    }));
+  } else {
     if (options.begun) *options.begun = true;
     code = entry(&frame);
-  };
-  if (wants_own_stack_) {
-    KILN_RETURN_IF_ERROR(OnOwnStack(enter));
-  } else {
-    enter();
   }
   return code == 0 && run.code == 0 ? OkStatus() : runtime::StatusOf(run, code);
 }
