@@ -1,6 +1,7 @@
 #include "session/clustering.h"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
 #include <unordered_map>
 #include <utility>
@@ -375,22 +376,22 @@ void ClusterBuilder::FindFeeders() {
 // The nodes, successors first: the reverse of the order in which the ready node with the first
 // instruction comes next.
 std::vector<int32_t> ClusterBuilder::PostOrder() const {
-  auto later = [&](int32_t a, int32_t b) { return groups_[a].first > groups_[b].first; };
-  std::priority_queue<int32_t, std::vector<int32_t>, decltype(later)> ready(later);
+  using Ready = std::pair<int32_t, int32_t>;  // its first instruction, and the node
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
   const std::vector<int32_t> nodes = cycles_.Order();
   std::vector<int32_t> waits_for(instructions_.size());
   for (int32_t node : nodes) {
     waits_for[node] = static_cast<int32_t>(cycles_.predecessor_count(node));
-    if (waits_for[node] == 0) ready.push(node);
+    if (waits_for[node] == 0) ready.emplace(groups_[node].first, node);
   }
   std::vector<int32_t> order;
   order.reserve(nodes.size());
   while (!ready.empty()) {
-    int32_t node = ready.top();
+    const int32_t node = ready.top().second;
     ready.pop();
     order.push_back(node);
     cycles_.ForEachSuccessor(node, [&](int32_t successor) {
-      if (--waits_for[successor] == 0) ready.push(successor);
+      if (--waits_for[successor] == 0) ready.emplace(groups_[successor].first, successor);
     });
   }
   std::ranges::reverse(order);
