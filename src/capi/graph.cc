@@ -12,7 +12,9 @@
 #include "capi/value_names.h"
 #include "ir/analysis/cost.h"
 #include "ir/dot.h"
+#include "ir/host_call.h"
 #include "ir/text.h"
+#include "passes/call_layouts.h"
 
 using kiln::Cat;
 using kiln::Dimension;
@@ -44,14 +46,35 @@ void ClearLayout(Shape& shape) {
   for (Shape& element : shape.mutable_elements()) ClearLayout(element);
 }
 
-// Buffers are in row-major order, and so are inputs and outputs of a graph.
+// Buffers are in row-major order, and so are inputs and outputs of a graph. Only the functions of
+// typed calls know other layouts.
 void ClearLayouts(kiln::ir::Module& module) {
+  struct Call {
+    kiln::ir::Instruction* instruction;
+    std::vector<Shape> operands;
+    Shape result;
+  };
+  std::vector<Call> calls;
+  for (const auto& computation : module.computations()) {
+    for (kiln::ir::Instruction* instruction : computation->instructions()) {
+      if (!kiln::ir::HasCallLayouts(*instruction)) continue;
+      Call& call = calls.emplace_back(instruction, std::vector<Shape>(), instruction->shape());
+      for (const kiln::ir::Instruction* operand : instruction->operands()) {
+        call.operands.push_back(operand->shape());
+      }
+    }
+  }
   for (const auto& computation : module.computations()) {
     for (kiln::ir::Instruction* instruction : computation->instructions()) {
       Shape shape = instruction->shape();
       ClearLayout(shape);
       instruction->set_shape(std::move(shape));
     }
+  }
+  for (const Call& call : calls) {
+    bool differ = !kiln::ir::IsRowMajor(call.result);
+    for (const Shape& shape : call.operands) differ |= !kiln::ir::IsRowMajor(shape);
+    if (differ) kiln::passes::SetCallLayouts(call.instruction, call.operands, call.result);
   }
 }
 

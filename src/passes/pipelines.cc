@@ -24,7 +24,8 @@ constexpr Pass kPasses[] = {
     {"expand-bounded", "represents values of bounded dimensions by arrays of the bounds and sizes",
      ExpandBounded},
     {"prepare-calls",
-     "removes markers, gives host calls row-major arrays, and scatters operands of their "
+     "removes markers, gives host calls but typed ones row-major arrays, and scatters operands of "
+     "their "
      "results' layouts",
      PrepareCalls},
     {"inline-maps", "replaces maps by their computations on whole arrays", InlineMaps},

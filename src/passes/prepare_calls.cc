@@ -1,5 +1,6 @@
 #include "ir/analysis/effects.h"
 #include "ir/host_call.h"
+#include "passes/call_layouts.h"
 #include "passes/control/computations.h"
 #include "passes/passes.h"
 
@@ -15,20 +16,6 @@ Shape RowMajor(Shape shape) {
   return shape;
 }
 
-// The value with the layouts of `shape`, made before `at`.
-Instruction* WithLayouts(Instruction* value, const Shape& shape, Instruction* at) {
-  if (value->shape() == shape) return value;
-  if (shape.is_array()) {
-    return at->parent()->Create({.opcode = Opcode::kCopy, .operands = {value}, .shape = shape}, at);
-  }
-  std::vector<Instruction*> elements;
-  for (size_t k = 0; k < shape.elements().size(); ++k) {
-    elements.push_back(
-        WithLayouts(ElementOf(value, static_cast<int64_t>(k), at), shape.elements()[k], at));
-  }
-  return MakeTuple(at->parent(), std::move(elements), at);
-}
-
 // marker(x) => x
 bool DropMarker(Instruction* i) {
   if (!ir::IsMarker(*i)) return false;
@@ -42,24 +29,14 @@ bool DropMarker(Instruction* i) {
 // call(x) => copy(call(copy(x)))   where arrays are not row-major, as the functions take them
 bool TakeRowMajor(Instruction* i) {
   if (ir::HasCallLayouts(*i)) return false;
-  Computation* c = i->parent();
-  bool changed = false;
-  for (int64_t o = 0; o < i->operand_count(); ++o) {
-    Instruction* operand = i->operand(o);
-    Instruction* in_order = WithLayouts(operand, RowMajor(operand->shape()), i);
-    if (in_order == operand) continue;
-    c->ReplaceOperand(i, o, in_order);
-    changed = true;
+  bool differ = !ir::IsRowMajor(i->shape());
+  std::vector<Shape> operands;
+  for (const Instruction* operand : i->operands()) {
+    differ |= !ir::IsRowMajor(operand->shape());
+    operands.push_back(RowMajor(operand->shape()));
   }
-  const Shape promised = i->shape(), in_order = RowMajor(promised);
-  if (promised == in_order) return changed;
-  ir::InstructionSpec spec =
-      ir::CopySpec(*i, std::vector<Instruction*>(i->operands().begin(), i->operands().end()));
-  spec.shape = in_order;
-  Instruction* call = c->Create(std::move(spec), i);
-  c->ReplaceAllUses(i, WithLayouts(call, promised, i));
-  c->Remove(i);
-  return true;
+  if (differ) SetCallLayouts(i, operands, RowMajor(i->shape()));
+  return differ;
 }
 
 // scatter(x, i, y) => scatter(copy(x), i, y)   where the layouts of x and of the result, which

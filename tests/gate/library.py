@@ -15,6 +15,7 @@ import tempfile
 NEEDED = re.compile(r'lib(c|m)\.so\.6$|ld-linux-[a-z0-9_-]+\.so\.\d+$')
 MAX_BYTES = 40 * 1000 * 1000
 MAX_PLUGIN_BYTES = 1500 * 1000
+PLUGIN_EXPORTS = ['GetPjrtApi', 'KilnPjrtRegisterFfiTarget', 'KilnPjrtRegisterFfiType']
 
 
 def output(*command):
@@ -70,7 +71,7 @@ def size(library):
 def plugin(library):
     names = output('nm', '-D', '--defined-only', '--format=posix', library).split('\n')
     names = sorted(n.split()[0] for n in names if n)
-    errors = [] if names == ['GetPjrtApi'] else [f'exports {", ".join(names)}']
+    errors = [] if names == PLUGIN_EXPORTS else [f'exports {", ".join(names)}']
     errors += [f'needs {n} at run time' for n in dynamic(library, 'NEEDED')
                if not NEEDED.match(n) and not n.startswith('libkiln.so.')]
     if dynamic(library, 'RUNPATH') + dynamic(library, 'RPATH') != ['$ORIGIN']:
@@ -78,7 +79,7 @@ def plugin(library):
     size = stripped_size(library)
     if size > MAX_PLUGIN_BYTES:
         errors.append(f'{size} bytes stripped; the limit is {MAX_PLUGIN_BYTES}')
-    return errors, f'GetPjrtApi, {size / 1e3:.0f} kB stripped'
+    return errors, f'{", ".join(names)}, {size / 1e3:.0f} kB stripped'
 
 
 def main():

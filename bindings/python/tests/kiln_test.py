@@ -572,7 +572,8 @@ class KilnTest(unittest.TestCase):
                   return %0 : tensor<3x2xf32>
                 }''')
             x = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
-            numpy.testing.assert_array_equal(graph.compile(self.context.device(device))(x), x.T)
+            y, = graph.compile(self.context.device(device))(x)
+            numpy.testing.assert_array_equal(y, x.T)
             self.assertEqual(seen.pop(), {'a': 3, 'b': [1.5, 2.5],
                                           'c': {'d': True, 'e': b'text'}})
 

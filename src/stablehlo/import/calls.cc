@@ -126,14 +126,15 @@ Result<Values> CustomCall(Op& op) {
   KILN_ASSIGN_OR_RETURN(std::vector<OperandAlias> aliases, AliasesOf(op));
   KILN_ASSIGN_OR_RETURN(std::vector<ir::Computation*> called, CalledBy(op));
   KILN_ASSIGN_OR_RETURN(int64_t version, op.Int("api_version", 1));
+  // Portable programs have typed calls as calls of version 1 with this attribute.
+  const Attribute* config = op.Find("mhlo.backend_config");
+  if (config && config->is(AttributeKind::kDictionary)) version = ir::kTypedApiVersion;
   Attributes attributes;
   if (!aliases.empty()) attributes.Set(Attr::kOutputToOperandAliasing, std::move(aliases));
   // The original one is HLO's default.
   if (const std::string_view name = ir::ApiVersionName(version); version != 1 && !name.empty()) {
     attributes.Set(Attr::kApiVersion, std::string(name));
   }
-  // The dictionary of a typed call is MHLO's attribute where the program is of an older version.
-  const Attribute* config = op.Find("mhlo.backend_config");
   if (!config) config = op.Find("backend_config");
   const std::string text = !config                              ? ""
                            : config->is(AttributeKind::kString) ? config->text

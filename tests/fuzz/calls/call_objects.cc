@@ -1,5 +1,6 @@
 // Calls of what is no graph, buffer or program: versions, errors, texts, contexts, devices, events,
 // traces, and the functions that options are made with.
+#include <cstdlib>
 #include <cstring>
 
 #include "base/utf8.h"
@@ -99,6 +100,9 @@ KILN_FUZZ_INIT(execute)
 KILN_FUZZ_INIT(session)
 KILN_FUZZ_INIT(function)
 KILN_FUZZ_INIT(safetensors)
+void Call_kiln_call_handler_init(World& w) {
+  Init(w, "kiln_call_handler_init", kiln_call_handler_init);
+}
 
 // --- version.h, error.h, types.h
 
@@ -385,28 +389,48 @@ kiln_error* Fail(void*, const kiln_custom_call*) {
 
 void Count(void* user_data) { ++*static_cast<std::atomic<int>*>(user_data); }
 
-}  // namespace
+kiln_error* MakeState(void*, const kiln_custom_call*, void** state) {
+  *state = std::malloc(1);
+  return nullptr;
+}
 
-void Call_kiln_context_register_call(World& w) {
+void FreeState(void*, void* state) { std::free(state); }
+
+// Registers functions, as a handler or without one.
+void RegisterCall(World& w, bool as_handler) {
   auto context = w.Chance(2) ? nullptr : w.Context();
   const std::string target = w.Chance(80)   ? Cat("target", w.Below(4))
                              : w.Chance(50) ? "kiln.mine"
                                             : w.WildText();
   const bool has_destroy = w.Chance(70), no_function = w.Chance(2);
   std::atomic<int>* counter = w.Counter(0);
-  w.Begin("kiln_context_register_call", World::Name("context", context), ", ", target.size());
-  const bool ok = w.Ok(kiln_context_register_call(context ? context->handle : nullptr,
-                                                  target.data(), target.size(),
-                                                  no_function    ? nullptr
-                                                  : w.Chance(75) ? Fill
-                                                                 : Fail,
-                                                  counter, has_destroy ? Count : nullptr));
+  kiln_call_handler handler = KILN_CALL_HANDLER_INIT;
+  handler.execute = no_function ? nullptr : w.Chance(75) ? Fill : Fail;
+  handler.user_data = counter;
+  handler.destroy = has_destroy ? Count : nullptr;
+  if (as_handler && w.Chance(50)) {
+    handler.instantiate = MakeState;
+    handler.destroy_state = FreeState;
+  }
+  kiln_context* to = context ? context->handle : nullptr;
+  w.Begin(as_handler ? "kiln_context_register_call_handler" : "kiln_context_register_call",
+          World::Name("context", context), ", ", target.size());
+  const bool ok = w.Ok(
+      as_handler ? kiln_context_register_call_handler(to, target.data(), target.size(), &handler)
+                 : kiln_context_register_call(to, target.data(), target.size(), handler.execute,
+                                              counter, handler.destroy));
   if (!ok) return;
   w.Expect(context && !no_function, "NULL is taken");
   if (has_destroy) w.ExpectCount(counter, 1);
   const std::lock_guard lock(context->mutex);
   w.Expect(context->targets.insert(target).second, "a target has two functions");
 }
+
+}  // namespace
+
+void Call_kiln_context_register_call(World& w) { RegisterCall(w, false); }
+
+void Call_kiln_context_register_call_handler(World& w) { RegisterCall(w, true); }
 
 // --- event.h, trace.h
 

@@ -227,7 +227,7 @@ TEST(CallOps, LayoutsOfCalls) {
   EXPECT_EQ(FindInstruction(*module, "r")->operand(0)->name(), "a");
 
   EXPECT_EQ(ParseError(call("operand_layout_constraints={f32[3,2]{0,1}}")),
-            "INVALID_ARGUMENT: line 3, column 83: found 'f32'; expected the shape of operand 0, "
+            "INVALID_ARGUMENT: line 3, column 89: found 'f32'; expected the shape of operand 0, "
             "f32[2,3]");
   const std::string error = ParseError(
       call("operand_layout_constraints={f32[2,3]{0,1}}, output_to_operand_aliasing={{}: (0, {})}, "

@@ -315,7 +315,8 @@ TEST(StablehloImportOps, CustomCalls) {
                   "stablehlo.custom_call @f(%x) {operand_layouts = [dense<[0, 1]> : "
                   "tensor<2xindex>], result_layouts = []} : (tensor<2x2xf32>) -> ()\nreturn\n}"),
             "%transpose = f32[2,2]{1,0} transpose(%arg0), dimensions={1,0}\n"
-            "%custom-call = () custom-call(%transpose), custom_call_target=\"f\"\n");
+            "%custom-call = () custom-call(%transpose), custom_call_target=\"f\"\n%tuple = () "
+            "tuple()\n");
 }
 
 TEST(StablehloImportOps, CallsWithAttributesAndLayouts) {
@@ -328,7 +329,7 @@ TEST(StablehloImportOps, CallsWithAttributesAndLayouts) {
             "tensor<3x2xf32>\n}"));
   };
   // Results are copied to row-major order, in which values of programs are.
-  EXPECT_EQ(call("api_version = 4 : i32, mhlo.backend_config = {b = \"t\", a = dense<[1, 2]> : "
+  EXPECT_EQ(call("api_version = 1 : i32, mhlo.backend_config = {b = \"t\", a = dense<[1, 2]> : "
                  "tensor<2xi64>}, operand_layouts = [dense<[1, 0]> : tensor<2xindex>, dense<> : "
                  "tensor<0xindex>], result_layouts = [dense<[0, 1]> : tensor<2xindex>]"),
             "%custom-call = f32[3,2]{0,1} custom-call(%arg0, %arg1), custom_call_target=\"f\", "

@@ -23,7 +23,7 @@ CallAttribute One(std::string_view value) {
 template <typename T>
 std::vector<T> ValuesOf(const CallAttribute& attribute) {
   std::vector<T> values(attribute.bytes.size() / sizeof(T));
-  std::memcpy(values.data(), attribute.bytes.data(), values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), attribute.bytes.data(), attribute.bytes.size());
   return values;
 }
 

@@ -54,10 +54,23 @@ class _Library:
             raise RuntimeError(text.value.decode('utf-8', 'replace') or 'out of memory')
 
 
+def _register_own_of_jaxlib(library):
+    """The rules of cpu, which are Kiln's, also call handlers of jaxlib. Those of LAPACK the library
+    has itself."""
+    from jax._src.lib import cpu_sparse, lapack
+
+    for module in (lapack, cpu_sparse):
+        for name, function, api_version in module.registrations().get('cpu', ()):
+            if not name.startswith('lapack_'):
+                library.register_target(name, function, 'cpu', api_version)
+
+
 def install(platform, path):
     """Takes the registrations for the platform, those made before included."""
     from jax._src.lib import xla_client
 
     library = _Library(path)
-    xla_client.register_custom_call_handler(platform, library.register_target)
+    _register_own_of_jaxlib(library)
+    # Handlers are asked for the types of their states as they are registered.
     xla_client.register_custom_type_handler(platform, library.register_type)
+    xla_client.register_custom_call_handler(platform, library.register_target)

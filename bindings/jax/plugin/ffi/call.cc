@@ -1,7 +1,7 @@
 #include "plugin/ffi/call.h"
 
 #include <atomic>
-#include <cstring>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <new>
@@ -130,7 +130,7 @@ class Buffers {
 XLA_FFI_CallFrame MakeFrame(XLA_FFI_ExecutionStage stage, XLA_FFI_ExecutionContext* context,
                             const XLA_FFI_Attrs& attributes) {
   XLA_FFI_CallFrame frame = {};
-  frame.struct_size = sizeof frame;
+  frame.struct_size = offsetof(XLA_FFI_CallFrame, future);  // what handlers expect
   frame.api = FfiApi();
   frame.ctx = context;
   frame.stage = stage;
