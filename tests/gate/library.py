@@ -2,8 +2,8 @@
 """usage: library.py exports|needed|soname|size|plugin LIBRARY
 
 What the library promises to whoever loads it. `exports` compares with src/capi/exports.map, where
-that file lists every function. `plugin` is about JAX's plugin: one symbol, libkiln.so beside it, and
-little code of its own.
+that file lists every function. `plugin` is about JAX's plugin: its table, and what its Python package
+uses, libkiln.so beside it, and little code of its own.
 """
 
 import os
@@ -15,7 +15,8 @@ import tempfile
 NEEDED = re.compile(r'lib(c|m)\.so\.6$|ld-linux-[a-z0-9_-]+\.so\.\d+$')
 MAX_BYTES = 40 * 1000 * 1000
 MAX_PLUGIN_BYTES = 1500 * 1000
-PLUGIN_EXPORTS = ['GetPjrtApi', 'KilnPjrtRegisterFfiTarget', 'KilnPjrtRegisterFfiType']
+PLUGIN_EXPORTS = ['GetPjrtApi', 'KilnPjrtRegisterFfiTarget', 'KilnPjrtRegisterFfiType',
+                  'KilnPjrtSetPythonCallback']
 
 
 def output(*command):

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kiln/version.h"
+#include "plugin/callbacks.h"
 #include "plugin/error.h"
 
 namespace kiln_jax {
@@ -145,7 +146,9 @@ void Describe(Client* client) {
 
 }  // namespace
 
-Client::~Client() { kiln_context_release(context); }
+Client::~Client() {
+  if (context != nullptr) ReleaseContext(context);
+}
 
 PJRT_Error* PluginInitialize(PJRT_Plugin_Initialize_Args*) { return nullptr; }
 
@@ -181,6 +184,7 @@ PJRT_Error* ClientCreate(PJRT_Client_Create_Args* args) {
   client->is_gpu = given.is_gpu;
   client->timeout_ns = given.timeout_ms * 1000000;
   if (kiln_error* error = kiln_context_create(&options, &client->context)) return TakeError(error);
+  if (kiln_error* error = RegisterPythonCallback(client->context)) return TakeError(error);
   if (PJRT_Error* error = FindDevices(client.get())) return error;
   Describe(client.get());
   args->client = new PJRT_Client{std::move(client)};

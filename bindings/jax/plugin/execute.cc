@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "plugin/buffer.h"
+#include "plugin/callbacks.h"
 #include "plugin/error.h"
 #include "plugin/event.h"
 #include "plugin/program.h"
@@ -174,6 +175,18 @@ void MakeOutputs(const Program& program, std::vector<kiln_buffer*>* results, PJR
   }
 }
 
+/** Counts the execution as one that may call into Python, until its end. Without memory it does
+ *  not: then only the end of the client may wait too long. */
+void CountUntil(kiln_event* done) {
+  auto* execution = new (std::nothrow) PythonExecution;
+  if (execution == nullptr) return;
+  kiln_error* error = kiln_event_on_ready(
+      done, [](void*, const kiln_error*) {}, execution,
+      [](void* counted) { delete static_cast<PythonExecution*>(counted); });
+  if (error != nullptr) delete execution;
+  kiln_error_release(error);
+}
+
 }  // namespace
 
 PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args) {
@@ -203,6 +216,7 @@ PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args) {
     return TakeError(error);
   }
   arguments.Accept();
+  if (program.calls_python) CountUntil(done);
   if (PJRT_Error* error = MoveOutputs(program, &results)) {
     for (kiln_buffer* result : results) kiln_buffer_release(result);
     kiln_event_release(done);

@@ -8,6 +8,7 @@
 
 #include "kiln/graph.h"
 #include "kiln/version.h"
+#include "plugin/callbacks.h"
 #include "plugin/compile_options.h"
 #include "plugin/dtype.h"
 #include "plugin/error.h"
@@ -204,6 +205,7 @@ PJRT_Error* ClientCompile(PJRT_Client_Compile_Args* args) {
   program->client = args->client->client;
   if (PJRT_Error* error = Assign(options, program.get())) return error;
   if (PJRT_Error* error = Compile(code, options, program.get())) return error;
+  program->calls_python = code.find(kPythonCallback) != code.npos;  // strings are in the clear
   program->fingerprint = Fingerprint(code, bytes, program->client->topology.platform_version);
   args->executable = new PJRT_LoadedExecutable{std::move(program)};
   return nullptr;

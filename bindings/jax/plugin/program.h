@@ -44,6 +44,7 @@ struct Program {
   std::string assignment;  // a serialised DeviceAssignmentProto
   kiln_executable* executable = nullptr;
   std::string fingerprint;
+  bool calls_python = false;
   std::vector<Argument> arguments;
   std::vector<Output> outputs;
   // The same, as callers ask for it.

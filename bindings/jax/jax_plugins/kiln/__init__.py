@@ -33,17 +33,25 @@ def initialize():
     """Registers the platform. JAX calls it once, in every process."""
     import jax
 
-    from . import dlpack, ffi
+    from . import callbacks, dlpack, ffi
 
+    named = (jax.config.jax_platforms or '').split(',')
     _register(PLATFORM, None)
     ffi.install(PLATFORM, library_path())
     dlpack.enable(PLATFORM)
-    if GPU_PLATFORM in (jax.config.jax_platforms or '').split(','):
+    if GPU_PLATFORM in named:
         _register(GPU_PLATFORM, {'kiln_device': 'gpu'})
+    callbacks.install((PLATFORM, GPU_PLATFORM))
+    # JAX itself gives the arguments of callbacks to a device of cpu, which it would lack with
+    # JAX_PLATFORMS=kiln alone.
+    if not {PLATFORM, GPU_PLATFORM}.isdisjoint(named) and 'cpu' not in named:
+        jax.config.update('jax_platforms', ','.join([*named, 'cpu']))
 
 
 def _register(platform, options):
     from jax._src import xla_bridge
+
+    from . import lowerings
 
     # Below the priority of cpu: Kiln is the default platform only where JAX_PLATFORMS says so. A
     # client that cannot be made must not break programs that do not ask for it.
@@ -51,28 +59,4 @@ def _register(platform, options):
     factories = getattr(xla_bridge, '_backend_factories', None)
     if factories and platform in factories:
         factories[platform] = dataclasses.replace(factories[platform], fail_quietly=True)
-    _register_lowerings(platform)
-    _allow_donation(platform)
-
-
-def _register_lowerings(platform):
-    """Gives Kiln the lowering rules that JAX has for cpu: the library knows their custom calls."""
-    from jax._src.interpreters import mlir
-
-    rules = mlir._platform_specific_lowerings
-    for primitive, rule in list(rules['cpu'].items()):
-        if primitive.name not in _UNSUPPORTED:
-            rules[platform].setdefault(primitive, rule)
-
-
-# Their rules for cpu need calls back into Python, which the plugin does not have.
-_UNSUPPORTED = frozenset({'debug_callback', 'debug_print', 'pure_callback', 'io_callback'})
-
-
-def _allow_donation(platform):
-    """Without this JAX ignores donate_argnums, with a warning."""
-    from jax._src.interpreters import mlir
-
-    platforms = mlir._platforms_with_donation
-    if platform not in platforms:
-        platforms.append(platform)
+    lowerings.register(platform, is_gpu=platform == GPU_PLATFORM)
