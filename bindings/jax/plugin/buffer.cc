@@ -137,8 +137,10 @@ PJRT_Error* BufferIsDeleted(PJRT_Buffer_IsDeleted_Args* args) {
 PJRT_Error* BufferIsOnCpu(PJRT_Buffer_IsOnCpu_Args* args) {
   // True makes callers ask for the address, wait for the value without looking for signals, and
   // read in place. Small arrays that are not ready are copied instead. The error of a failed value
-  // is told by copies.
+  // is told by copies. False stays: jaxlib asks twice for one copy, and ends the process where the
+  // second answer is true.
   args->is_on_cpu = false;
+  if (args->buffer->is_copied) return nullptr;
   const bool is_gpu = args->buffer->client->is_gpu && args->buffer->memory->kind_id == 0;
   const bool is_token = args->buffer->type == PJRT_Buffer_Type_TOKEN;
   if (is_gpu || is_token || !args->buffer->layout.empty()) return nullptr;
@@ -151,6 +153,7 @@ PJRT_Error* BufferIsOnCpu(PJRT_Buffer_IsOnCpu_Args* args) {
     args->is_on_cpu = error == nullptr;
   } else if (error == nullptr) {
     args->is_on_cpu = args->buffer->bytes > kCopiedBytes;
+    if (!args->is_on_cpu) args->buffer->is_copied = true;
   }
   kiln_error_release(error);
   kiln_event_release(ready);

@@ -3,6 +3,7 @@
 #ifndef KILN_JAX_PLUGIN_BUFFER_H_
 #define KILN_JAX_PLUGIN_BUFFER_H_
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -22,6 +23,7 @@ struct PJRT_Buffer {
   std::vector<int64_t> dims;
   kiln_jax::Layout layout;
   size_t bytes = 0;
+  std::atomic<bool> is_copied = false;  // once told not to be on the CPU, as it was not ready
 
   std::mutex mutex;               // guards the members below
   kiln_buffer* buffer = nullptr;  // one reference; NULL: deleted or donated

@@ -159,6 +159,21 @@ class BufferTest(Same):
                 got = jax.lax.dot(x, x.T, preferred_element_type=wanted)
                 np.testing.assert_array_equal(got, np.full((3, 3), 300, wanted))
 
+    def test_algorithms_of_products(self):
+        x = jnp.asarray(np.arange(12.0, dtype=np.float32).reshape(3, 4) / 8)  # exact in bf16
+        for name in ('TF32_TF32_F32', 'BF16_BF16_F32_X9', 'F16_F16_F32', 'F32_F32_F32',
+                     'BF16_BF16_BF16'):
+            got = jax.jit(lambda a: jax.lax.dot(a, a.T, precision=name))(x)
+            np.testing.assert_allclose(got, np.asarray(x) @ np.asarray(x).T, rtol=1e-2)
+
+    def test_a_value_that_is_not_to_vanish(self):
+        from jax._src import lax
+
+        def function(a):
+            lax.lax.dce_sink(a + 1, prevent_mlir_dce=True)
+            return a * 2
+        np.testing.assert_array_equal(jax.jit(function)(jnp.ones(3)), np.full(3, 2))
+
     def test_misaligned_memory(self):
         raw = np.zeros(4 * 30000 + 1, np.uint8)
         array = raw[1:].view(np.float32)

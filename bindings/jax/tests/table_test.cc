@@ -260,6 +260,40 @@ void TestStrides(PJRT_Client* client, PJRT_Device* device) {
   for (PJRT_Buffer* buffer : {transposed, reversed, broadcast, empty}) DestroyBuffer(buffer);
 }
 
+/** A buffer that was not ready when it was asked for is not on the CPU later either. */
+void TestNotReady(PJRT_Client* client, PJRT_Device* device) {
+  constexpr std::string_view kLoop = R"(
+    func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %n = stablehlo.constant dense<1000000> : tensor<i32>
+      %r:2 = stablehlo.while(%i = %zero, %x = %a) : tensor<i32>, tensor<4xf32> cond {
+        %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      } do {
+        %j = stablehlo.add %i, %one : tensor<i32>
+        %y = stablehlo.sine %x : tensor<4xf32>
+        stablehlo.return %j, %y : tensor<i32>, tensor<4xf32>
+      }
+      return %r#1 : tensor<4xf32>
+    })";
+  PJRT_LoadedExecutable* loop = nullptr;
+  CHECK(Ok(Compile(client, kLoop, "mlir", &loop)));
+  const float a[] = {1, 2, 3, 4};
+  PJRT_Buffer *x = MakeBuffer(client, device, a, {4}), *y = nullptr;
+  PJRT_Event* event = nullptr;
+  CHECK(Ok(Execute(loop, {x}, &y, &event)));
+  auto on_cpu = New<PJRT_Buffer_IsOnCpu_Args>();
+  on_cpu.buffer = y;
+  CHECK(Ok(api->PJRT_Buffer_IsOnCpu(&on_cpu)));
+  const bool first = on_cpu.is_on_cpu;
+  CHECK(Ok(Await(event)));
+  CHECK(Ok(api->PJRT_Buffer_IsOnCpu(&on_cpu)));
+  CHECK(on_cpu.is_on_cpu == first);
+  for (PJRT_Buffer* buffer : {x, y}) DestroyBuffer(buffer);
+  DestroyLoaded(loop);
+}
+
 /** Memory that the caller reads in place outlives the deletion of its buffer. */
 void TestInPlace(PJRT_Client* client, PJRT_Device* device) {
   const float data[] = {5, 6, 7};
@@ -450,6 +484,7 @@ int Run(const char* library) {
   TestExecute(client, device);
   TestEvents(client, device);
   TestStrides(client, device);
+  TestNotReady(client, device);
   TestInPlace(client, device);
   TestViews(client, device);
   TestPlaces();

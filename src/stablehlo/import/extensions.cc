@@ -72,6 +72,12 @@ Result<Values> FirstOperand(Op& op) {
   return op.One(op.operand(0));
 }
 
+// JAX's mark of a value as used: nothing is to be done with it.
+Result<Values> Nothing(Op& op) {
+  if (op.result_count() != 0) return InvalidArgument("found results; expected none");
+  return Values{};
+}
+
 // "mhlo.topk" and others: operations that were not StableHLO's when the program was written.
 Result<Values> LaterOperation(Op& op) {
   KILN_ASSIGN_OR_RETURN(std::string target, op.Word("call_target_name"));
@@ -187,6 +193,7 @@ struct Extension {
 };
 constexpr Extension kExtensions[] = {
     {"ApproxTopK", ApproxTopK},
+    {"dce_sink", Nothing},
     {"shape_assertion", ShapeAssertion},
     {"stablehlo.dynamic_approx_top_k", ApproxTopK},
     {"stablehlo.dynamic_reduce_window", DynamicReduceWindow},

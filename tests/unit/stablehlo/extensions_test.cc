@@ -152,6 +152,12 @@ TEST(StablehloExtensions, AssertionsTellTheNumbers) {
   EXPECT_NE(error.find("found 3 and -4, not {2} or {x}"), std::string::npos) << error;
 }
 
+TEST(StablehloExtensions, ValuesMarkedAsUsed) {
+  const std::string sink =
+      "stablehlo.custom_call @dce_sink(%a) {has_side_effect = true} : (tensor<i32>) -> ()";
+  EXPECT_EQ(BodyValue(Constant("a", "3", "tensor<i32>") + sink, "%a", "tensor<i32>"), "3");
+}
+
 // %n is a size inside of the branches and the loop, too, and so is what a loop carries as it is.
 TEST(StablehloExtensions, SizesInRegions) {
   const std::string ones =

@@ -3,9 +3,9 @@ programs that are written or exported for cpu."""
 
 import dataclasses
 
-# Their rules for cpu make a custom call that the library does not have; the common rules, where there
-# are any, serve.
-_NOT_AS_ON_CPU = frozenset({'bcsr_dot_general', 'csr_spmm', 'csr_spmv'})
+# The rules for cpu of sparse products make a custom call that the library does not have; that of
+# products refuses algorithms, all of which Kiln fulfils. The common rules, where there are any, serve.
+_NOT_AS_ON_CPU = frozenset({'bcsr_dot_general', 'csr_spmm', 'csr_spmv', 'dot_general'})
 
 
 class _Rules(dict):
