@@ -147,6 +147,14 @@ class DlpackTest(unittest.TestCase):
         for other in (host.T, host.reshape(-1)[1:], host[:0]):
             np.testing.assert_array_equal(jnp.from_dlpack(other) + 1, other + 1)
 
+    def test_in_by_copy(self):
+        host = np.ones(1 << 15, np.float32)
+        x = jnp.from_dlpack(host, copy=True)
+        y = jnp.from_dlpack(host, copy=False)
+        host[:] = 2
+        self.assertEqual(float(x[5]), 1)
+        self.assertEqual(float(y[5]), 2)
+
     def test_round_trip(self):
         for dtype in (jnp.bfloat16, jnp.float16, jnp.int32):
             x = jnp.arange(10).astype(dtype)

@@ -80,6 +80,16 @@ def enable(platform):
         values = np.asarray(self.addressable_data(0))
         return _make_capsule(values.copy() if copy else values)
 
+    their_array = dlpack._jax.dlpack_managed_tensor_to_buffer
+
+    def make_array(tensor, device, stream, copy=None, *rest):
+        if device.platform != platform or not copy:
+            return their_array(tensor, device, stream, copy, *rest)
+        # JAX copies by a transfer that plugins do not have.
+        view = their_array(tensor, device, stream, None, *rest)
+        return dlpack._array_copy(view).block_until_ready()
+
+    dlpack._jax.dlpack_managed_tensor_to_buffer = make_array
     kind.__dlpack_device__ = dlpack_device
     kind.__dlpack__ = dlpack_tensor
 
