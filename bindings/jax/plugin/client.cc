@@ -109,6 +109,7 @@ PJRT_Error* FindDevices(Client* client) {
 
 /** Makes the objects of the devices, with ids from 0. */
 void Describe(Client* client) {
+  client->topology.platform = client->is_gpu ? kGpuPlatform : kPlatform;
   const size_t count = client->devices.size();
   client->descriptions.resize(count);
   client->memories.resize(count * kMemoryKindCount);
@@ -122,8 +123,8 @@ void Describe(Client* client) {
     description.kind = client->is_gpu ? "Kiln GPU" : "Kiln CPU";
     description.to_string =
         (client->is_gpu ? "KilnGpuDevice(id=" : "KilnDevice(id=") + number + ")";
-    description.debug_string =
-        description.kind + " " + number + ": " + DescriptionOf(device.device);
+    // str() of a device in Python.
+    description.debug_string = std::string(client->topology.platform) + ":" + number;
     device.description = &description;
     device.memories = client->memory_list.data() + i * kMemoryKindCount;
     for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
@@ -138,7 +139,6 @@ void Describe(Client* client) {
     client->device_list.push_back(&device);
     client->topology.descriptions.push_back(&description);
   }
-  client->topology.platform = client->is_gpu ? kGpuPlatform : kPlatform;
   // Part of the keys of JAX's persistent cache: the library and the processor's features.
   client->topology.platform_version = std::string("Kiln ") + kiln_version_string() + ", " +
                                       DescriptionOf(client->devices[0].device);
