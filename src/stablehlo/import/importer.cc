@@ -95,7 +95,9 @@ bool UsesUnknownSizes(const mlir::Region& region) {
 }
 
 std::string PlaceOf(const mlir::Operation& operation) {
-  return Cat(operation.location, ": '", operation.name, "'");
+  const std::string source = operation.source ? operation.source->Describe() : "";
+  return Cat(operation.location, ": '", operation.name, "'",
+             source.empty() ? "" : Cat(" (", source, ")"));
 }
 
 Instruction* Body::AddParameter(const Shape& shape, std::string name, std::string op_name) {

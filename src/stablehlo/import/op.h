@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "stablehlo/import/builder.h"
@@ -17,12 +18,18 @@ class Op {
       : importer(importer),
         body(body),
         operation(operation),
-        b(body.computation(),
-          operation.source ? std::string_view(operation.source->name) : std::string_view()) {}
+        call_name(operation.name == "stablehlo.custom_call" && operation.source
+                      ? operation.source->Describe()
+                      : ""),
+        b(body.computation(), !call_name.empty() ? std::string_view(call_name)
+                              : operation.source ? std::string_view(operation.source->name)
+                                                 : std::string_view()) {}
 
   Importer& importer;
   Body& body;
   const mlir::Operation& operation;
+  // Of a call its name and its place in the user's program, which failures of runs tell.
+  const std::string call_name;
   Builder b;
   // Quantised ones as floats where `expressed`, else as integers.
   Values operands;

@@ -27,6 +27,8 @@ struct Source {
   bool operator==(const Source&) const = default;
   // loc("jit(f)/add"("file.py":3:7)), as in MLIR's text.
   std::string ToString() const;
+  // "jit(f)/add at file.py:3", for messages; the parts that there are.
+  std::string Describe() const;
 };
 
 }  // namespace kiln::mlir

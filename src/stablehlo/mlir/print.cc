@@ -342,6 +342,11 @@ std::string Source::ToString() const {
                        : Cat("loc(", Quoted(name), "(", place, "))");
 }
 
+std::string Source::Describe() const {
+  if (file.empty()) return name;
+  return Cat(name, name.empty() ? "" : " at ", file, ":", line);
+}
+
 std::string ToText(const Module& module, const PrintOptions& options) {
   Printer printer(options);
   printer.Print(*module.root(), 0);

@@ -207,6 +207,35 @@ TEST(StablehloImport, ErrorsSayWhereAndWhat) {
             "implemented");
 }
 
+// With the place in the program that the input was made from, where the input tells it.
+TEST(StablehloImport, ErrorsNameTheSource) {
+  auto failure = [](std::string_view location) {
+    return Value(Cat("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n",
+                     "%0 = \"stablehlo.no_such\"(%x) : (tensor<2xf32>) -> tensor<2xf32> ", location,
+                     "\nreturn %0 : tensor<2xf32>\n}"));
+  };
+  constexpr std::string_view kBegin = "UNIMPLEMENTED: line 2, column 6: 'stablehlo.no_such'";
+  constexpr std::string_view kEnd = ": the operation is not implemented";
+  EXPECT_EQ(failure(R"(loc("jit(f)/x"("a.py":3:7)))"), Cat(kBegin, " (jit(f)/x at a.py:3)", kEnd));
+  EXPECT_EQ(failure(R"(loc("jit(f)/x"))"), Cat(kBegin, " (jit(f)/x)", kEnd));
+  EXPECT_EQ(failure(R"(loc("a.py":3:7))"), Cat(kBegin, " (a.py:3)", kEnd));
+  EXPECT_EQ(failure("loc(unknown)"), Cat(kBegin, kEnd));
+}
+
+// Calls can fail when the program runs: their names have it, too.
+TEST(StablehloImport, CallsAreNamedWithTheirSource) {
+  auto module = ImportText(R"(func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.custom_call @f(%x) : (tensor<2xf32>) -> tensor<2xf32> loc("jit(f)/y"("a.py":4:1))
+  %1 = stablehlo.negate %0 : tensor<2xf32> loc("jit(f)/neg"("a.py":5:1))
+  return %1 : tensor<2xf32>
+})");
+  ASSERT_TRUE(module.ok()) << module.status().ToString();
+  std::string names;
+  for (const auto* i : (*module)->entry()->instructions()) names += Cat(i->op_name(), ";");
+  EXPECT_NE(names.find("jit(f)/y at a.py:4;"), std::string::npos) << names;
+  EXPECT_NE(names.find("jit(f)/neg;"), std::string::npos) << names;
+}
+
 TEST(StablehloImport, WrongNumbersOfOperandsResultsAndRegions) {
   auto error = [](std::string_view operation) {
     return Value(Cat("func.func @main(%x: tensor<2xf32>) {\n", operation, "\nreturn\n}"));
