@@ -248,6 +248,42 @@ typedef struct kiln_program_cost {
 KILN_API kiln_error* kiln_executable_cost(const kiln_executable* executable,
                                           kiln_program_cost* cost);
 
+/** The executable as bytes: its code, its constants, and all that a device needs to run it, for
+ *  kiln_executable_load() in this or another process with the same build of the library on a
+ * machine of the same kind. Functions that it calls (kiln_context_register_call()) are in it by
+ * name. Equal executables have equal bytes. The format is in docs/saved-programs.md.
+ *  @param bytes receives one reference, to be released with kiln_text_release(); the bytes are as
+ *         many as code and constants (kiln_executable_memory()) and a little more
+ *  @return UNIMPLEMENTED, with the part that cannot be saved; RESOURCE_EXHAUSTED
+ *
+ *  Waits for earlier work of a GPU. Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_executable_serialize(const kiln_executable* executable,
+                                               kiln_text** bytes);
+
+/** Makes an executable of the bytes of kiln_executable_serialize(), without a compilation. They are
+ *  checked, and bytes that were damaged by chance are refused; bytes from an untrusted source are
+ *  code of that source.
+ *  @param device  the device that will run it, of the kind for which it was compiled
+ *  @param bytes   copied: they may go afterwards
+ *  @param size    their number
+ *  @param executable receives one reference, to be released with kiln_executable_release()
+ *  @return INVALID_ARGUMENT for bytes that are no saved executable or are damaged;
+ *         FAILED_PRECONDITION, with the difference, for another format, another build of the
+ * library, or a device that lacks a feature of the machine of the compilation; NOT_FOUND if the
+ * context lacks a function that it calls; RESOURCE_EXHAUSTED
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_executable_load(kiln_device* device, const void* bytes, size_t size,
+                                          kiln_executable** executable);
+
+/** A name of the executable: 64 hexadecimal digits. Equal executables of one build of the library
+ *  have equal names, in every process, whether they were compiled or loaded.
+ *  @param text receives one reference, to be released with kiln_text_release()
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_executable_fingerprint(const kiln_executable* executable,
+                                                 kiln_text** text);
+
 /** The options of an execution. Members that are 0 have their defaults. \since 0.1 */
 typedef struct kiln_execute_options {
   size_t struct_size; /**< set by kiln_execute_options_init() */

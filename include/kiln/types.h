@@ -84,7 +84,8 @@ KILN_API const char* kiln_dtype_name(kiln_dtype dtype);
  * 0.1 */
 KILN_API int32_t kiln_dtype_bits(kiln_dtype dtype);
 
-/** A text made by the library, such as HLO or JSON. Immutable, reference counted. \since 0.1 */
+/** A text made by the library, such as HLO or JSON, or bytes, such as a saved program. Immutable,
+ *  reference counted. \since 0.1 */
 typedef struct kiln_text kiln_text;
 
 /** The characters, null-terminated; they live as long as the text. `length`, unless NULL, receives

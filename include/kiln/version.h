@@ -27,6 +27,11 @@ KILN_API int32_t kiln_version(void);
 /** The same as text, "0.1.0". Static. Any thread. \since 0.1 */
 KILN_API const char* kiln_version_string(void);
 
+/** The linker's build id of the loaded library, in hexadecimal digits: another build has another.
+ *  Programs saved by kiln_executable_serialize() are loaded by the same build. Empty if the library
+ *  was linked without one. Static. Any thread. \since 0.1 */
+KILN_API const char* kiln_build_id(void);
+
 #ifdef __cplusplus
 }
 #endif

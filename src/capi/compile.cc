@@ -208,6 +208,7 @@ Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
   kiln::TraceSpan whole(trace.get(), Cat("compile ", graph.module().name()), "compile");
   kiln::client::CompileOptions compile;
   compile.start_ns = kiln::TraceSink::Now();
+  compile.can_be_saved = true;
   kiln::compiler::Options& compiler = compile.compiler;
   KILN_ASSIGN_OR_RETURN(
       compiler.interrupt,

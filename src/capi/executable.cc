@@ -148,7 +148,7 @@ kiln_error* kiln_executable_cost(const kiln_executable* executable, kiln_program
     told.flops = Unwrap(executable)->program().flops;
     told.transcendentals = Unwrap(executable)->program().transcendentals;
     told.bytes_accessed = kiln::program::BytesAccessed(Unwrap(executable)->program());
-    told.partial = Unwrap(executable)->has_partial_cost() ? 1 : 0;
+    told.partial = Unwrap(executable)->program().has_partial_cost ? 1 : 0;
     return kiln::capi::WriteStruct("kiln_program_cost", told, cost);
   });
 }

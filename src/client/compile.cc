@@ -7,6 +7,7 @@
 #include "base/trace.h"
 #include "client/donation.h"
 #include "client/dumps.h"
+#include "program/saved.h"
 
 namespace kiln::client {
 namespace {
@@ -50,6 +51,9 @@ Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Modu
   auto compiled = compiler::Compile(std::move(module), device.runtime().target(), compiler);
   KILN_RETURN_IF_ERROR(dumps.status());
   if (!compiled.ok()) return compiled.status();
+  compiled->program.has_partial_cost = has_partial_cost;
+  compiled->program.donatable = std::move(donatable);
+  compiled->keeps_code = options.can_be_saved;
   TraceSpan loading(trace.get(), Cat("load ", name), "load");
   KILN_ASSIGN_OR_RETURN(auto loaded, device.runtime().Load(*std::move(compiled), trace.get()));
   loading.End();
@@ -64,8 +68,28 @@ Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Modu
   const int64_t microseconds = (TraceSink::Now() - options.start_ns) / 1000;
   client.Log(LogLevel::kInfo,
              Cat("compiled '", name, "' for ", device.name(), " in ", microseconds, " us"));
-  return MakeRef<CompiledExecutable>(device, std::move(loaded), microseconds, has_partial_cost,
-                                     std::move(donatable));
+  return MakeRef<CompiledExecutable>(device, std::move(loaded), microseconds);
+}
+
+Result<std::string> SaveExecutable(const CompiledExecutable& executable) {
+  KILN_ASSIGN_OR_RETURN(program::Artefact artefact, executable.loaded().Save());
+  return program::Save(artefact);
+}
+
+Result<Ref<CompiledExecutable>> LoadExecutable(Device& device, std::string_view bytes) {
+  const int64_t start = TraceSink::Now();
+  Client& client = device.client();
+  const std::shared_ptr<TraceSink> trace = client.trace();
+  KILN_ASSIGN_OR_RETURN(program::Artefact artefact, program::Restore(bytes));
+  artefact.keeps_code = true;
+  const std::string name = artefact.program.name;
+  TraceSpan loading(trace.get(), Cat("load ", name), "load");
+  KILN_ASSIGN_OR_RETURN(auto loaded, device.runtime().Load(std::move(artefact), trace.get()));
+  loading.End();
+  const int64_t microseconds = (TraceSink::Now() - start) / 1000;
+  client.Log(LogLevel::kInfo,
+             Cat("loaded '", name, "' for ", device.name(), " in ", microseconds, " us"));
+  return MakeRef<CompiledExecutable>(device, std::move(loaded), microseconds);
 }
 
 }  // namespace kiln::client

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ref.h"
@@ -14,6 +15,8 @@
 namespace kiln::client {
 
 struct CompileOptions {
+  // Whether the executable can be saved: its code is kept.
+  bool can_be_saved = false;
   // The client sets threads, the module's number, and the destinations of dumps and events.
   compiler::Options compiler;
   // Numbers of arguments that executions may donate, beside those with a result in their memory.
@@ -25,5 +28,13 @@ struct CompileOptions {
 
 Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Module> module,
                                         CompileOptions options);
+
+// The executable as bytes (program/saved.h), made by Compile with `can_be_saved`, or loaded.
+Result<std::string> SaveExecutable(const CompiledExecutable& executable);
+
+// An executable from such bytes: the same program, without a compilation. The device's target may
+// have more features than that of the compilation. FAILED_PRECONDITION if it does not fit,
+// NOT_FOUND if it calls a function that the client lacks.
+Result<Ref<CompiledExecutable>> LoadExecutable(Device& device, std::string_view bytes);
 
 }  // namespace kiln::client

@@ -20,15 +20,12 @@ std::vector<std::vector<int64_t>> DimsOf(const std::vector<Shape>& shapes) {
 
 CompiledExecutable::CompiledExecutable(Device& device,
                                        std::unique_ptr<runtime::LoadedExecutable> loaded,
-                                       int64_t compile_microseconds, bool has_partial_cost,
-                                       std::vector<bool> donatable)
+                                       int64_t compile_microseconds)
     : Executable(loaded->program().name, device),
       loaded_(std::move(loaded)),
       compile_microseconds_(compile_microseconds),
       is_small_(loaded_->program().nanoseconds <= kSmallNanoseconds),
       is_straight_(program::IsStraight(loaded_->program().steps)),
-      has_partial_cost_(has_partial_cost),
-      donatable_(std::move(donatable)),
       argument_dims_(DimsOf(signature().parameters)),
       result_dims_(DimsOf(signature().results)) {}
 

@@ -58,17 +58,18 @@ class Executable : public Counted<Executable> {
 class CompiledExecutable final : public Executable {
  public:
   CompiledExecutable(Device& device, std::unique_ptr<runtime::LoadedExecutable> loaded,
-                     int64_t compile_microseconds, bool has_partial_cost,
-                     std::vector<bool> donatable);
+                     int64_t compile_microseconds);
 
+  const runtime::LoadedExecutable& loaded() const { return *loaded_; }
   const program::Program& program() const { return loaded_->program(); }
   int64_t code_bytes() const { return loaded_->code_bytes(); }
   int64_t constant_bytes() const { return loaded_->constant_bytes(); }
+  // Of the compilation, or of the loading if it was loaded from bytes.
   int64_t compile_microseconds() const { return compile_microseconds_; }
-  // Whether the graph has loops or custom calls.
-  bool has_partial_cost() const { return has_partial_cost_; }
   // Whether executions may donate an argument.
-  bool is_donatable(size_t argument) const { return donatable_[argument]; }
+  bool is_donatable(size_t argument) const {
+    return argument < program().donatable.size() && program().donatable[argument];
+  }
   // The sizes of arguments and results.
   const std::vector<std::vector<int64_t>>& argument_dims() const { return argument_dims_; }
   const std::vector<std::vector<int64_t>>& result_dims() const { return result_dims_; }
@@ -90,8 +91,7 @@ class CompiledExecutable final : public Executable {
  private:
   const std::unique_ptr<runtime::LoadedExecutable> loaded_;
   const int64_t compile_microseconds_;
-  const bool is_small_, is_straight_, has_partial_cost_;
-  const std::vector<bool> donatable_;
+  const bool is_small_, is_straight_;
   std::vector<std::vector<int64_t>> argument_dims_, result_dims_;
 };
 

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "codegen/codegen.h"
 #include "compiler/backend.h"
+#include "compiler/identify.h"
 #include "compiler/lower.h"
 #include "frame/frame.h"
 #include "ir/analysis/cost.h"
@@ -148,6 +149,7 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     program.transcendentals = operations.transcendentals;
     artefact.code = {ir::ToHloText(
         *module, {.max_literal_elements = kMostElementsInCode, .elided = &program.constants})};
+    program.id = IdOfText(program, target, artefact.code[0]);
   } else {
     if (options.dump && options.dump_ptx_sm != 0) {
       KILN_RETURN_IF_ERROR(DumpPtx(module->Clone(), dumps.prefix(), options));

@@ -79,6 +79,11 @@ std::string IdOf(const program::Program& program, const target::Target& target,
 
 }  // namespace
 
+std::string IdOfText(const program::Program& program, const target::Target& target,
+                     std::string_view text) {
+  return IdOf(program, target, {text});
+}
+
 void Identify(codegen::LoweredProgram& lowered, const target::Target& target,
               const std::vector<std::string_view>& kernel_texts) {
   program::Program& program = lowered.program;

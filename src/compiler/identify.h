@@ -1,6 +1,7 @@
 // The id of a program's code.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -8,6 +9,10 @@
 #include "target/target.h"
 
 namespace kiln::compiler {
+
+// The id of a program whose code is a module's text.
+std::string IdOfText(const program::Program& program, const target::Target& target,
+                     std::string_view text);
 
 // Sets the program's target, the version of its frame, the names of its kernels, and its id: 16
 // hexadecimal digits, a digest of the target, of the texts of the kernels, and of the program's

@@ -135,13 +135,16 @@ struct Program {
   // Its target (read by target::CheckRunsOn), and the KILN_FRAME_VERSION of its code.
   std::string target;
   int frame_version = 0;
-  // Ends the symbols of its code, which no other program's has: 16 hexadecimal digits.
+  // Ends the symbols of its code, which no other program's has: 16 hexadecimal digits. Made of the
+  // kernels or the text of the module, the steps and the constants.
   std::string id;
   Signature signature;
   // The required alignment by parameter leaf; empty: kAlignment.
   std::vector<int64_t> argument_alignments;
   IdVector<AllocationId, Allocation> allocations;
   std::vector<std::shared_ptr<const Literal>> constants;
+  // By argument, without tokens: whether executions may donate it.
+  std::vector<bool> donatable;
   // Run once when the program is loaded, before any execution: makes what depends on constants
   // alone (packed weights), and has no other memory. Writes allocations of kind kConstant that have
   // no literal (null).
@@ -152,6 +155,8 @@ struct Program {
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;               // of the arena, the most that one kernel has for itself
   int64_t flops = 0, transcendentals = 0;  // by ir/analysis/cost.h, of the module as it was given
+  // Whether these leave out work: the turns of loops, and custom calls.
+  bool has_partial_cost = false;
   // How long a run takes on one thread of a CPU: a guess, which tells small programs from others.
   double nanoseconds = std::numeric_limits<double>::infinity();
 
@@ -169,6 +174,9 @@ struct Artefact {
   // which are the program's where they are elided.
   std::vector<std::string> code;
   int64_t compile_microseconds = 0;
+  // Whether a device that has loaded it keeps what is needed to save it again
+  // (runtime::LoadedExecutable::Save).
+  bool keeps_code = false;
 };
 
 // On a CPU, the symbols of the native entry (kiln_entry_fn), and of the prologue's.

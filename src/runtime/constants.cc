@@ -21,9 +21,22 @@ Status LoadedConstants::Load(const Copy& copy) {
     KILN_ASSIGN_OR_RETURN(addresses_[id], source_.Allocate(a.bytes));
     // Frees the literal, unless others on the host have it.
     const auto literal = std::move(program_.constants[a.number]);
-    if (literal && a.bytes > 0) {
-      KILN_RETURN_IF_ERROR(copy(addresses_[id], literal->data(), a.bytes));
+    if (a.bytes > 0) {
+      KILN_RETURN_IF_ERROR(copy(addresses_[id], literal ? literal->data() : nullptr, a.bytes));
     }
+  }
+  return OkStatus();
+}
+
+Status LoadedConstants::Save(program::Program& saved, const Copy& copy) const {
+  saved.prologue.clear();
+  for (AllocationId id : addresses_.ids()) {
+    Allocation& a = saved.allocations[id];
+    if (a.kind != Allocation::Kind::kConstant) continue;
+    if (!addresses_[id]) a.bytes = 0;  // only the prologue has read it
+    auto literal = std::make_shared<Literal>(Shape(ElementType::kU8, {a.bytes}));
+    if (a.bytes > 0) KILN_RETURN_IF_ERROR(copy(literal->data(), addresses_[id], a.bytes));
+    saved.constants[a.number] = std::move(literal);
   }
   return OkStatus();
 }

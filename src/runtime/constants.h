@@ -19,12 +19,17 @@ class LoadedConstants {
   LoadedConstants(const LoadedConstants&) = delete;
   LoadedConstants& operator=(const LoadedConstants&) = delete;
 
-  // Memory for each constant, and the literals by `copy(to, from, bytes)`. One copy is enough: the
-  // program's go.
+  // Memory for each constant, and the literals by `copy(to, from, bytes)`; a null `from` asks for
+  // zeros, so that the gaps of what the prologue writes are the same in every process. One copy is
+  // enough: the program's go.
   using Copy = std::function<Status(std::byte* to, const void* from, int64_t bytes)>;
   Status Load(const Copy& copy);
   // Frees the constants read by the prologue alone, which has run.
   void FreeUnused();
+
+  // Makes `saved`, a copy of the program, a program without prologue, whose constants are the
+  // memory as it is.
+  Status Save(program::Program& saved, const Copy& copy) const;
 
   // By allocation; null for other allocations. The prologue's view of memory.
   const program::Addresses& addresses() const { return addresses_; }

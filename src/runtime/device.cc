@@ -5,6 +5,15 @@
 
 namespace kiln::runtime {
 
+Result<program::Artefact> LoadedExecutable::Save() const {
+  if (!keeps_code_) {
+    return FailedPrecondition("the code of '", program().name, "' has not been kept");
+  }
+  program::Artefact saved{.program = program(), .code = code_, .keeps_code = true};
+  KILN_RETURN_IF_ERROR(SaveConstants(saved.program));
+  return saved;
+}
+
 Result<std::unique_ptr<LoadedExecutable>> Device::Load(program::Artefact artefact,
                                                        TraceSink* trace) {
   const program::Program& program = artefact.program;

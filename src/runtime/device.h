@@ -70,12 +70,32 @@ class LoadedExecutable {
   // Whether a run calls functions of the user, on the thread that runs or starts it.
   virtual bool calls_users_functions() const { return false; }
 
+  // The program with its code as it is now: what the prologue has made is among its constants. Any
+  // thread. FAILED_PRECONDITION if its artefact did not say `keeps_code`.
+  Result<program::Artefact> Save() const;
+
   // Bytes of machine code and its data.
   virtual int64_t code_bytes() const { return 0; }
   // Bytes of constants and of values computed from them, while it is loaded.
   virtual int64_t constant_bytes() const { return program::MemoryOf(program()).constants; }
   // A readable table of each kernel's resources on the device; empty if there are none to report.
   virtual std::string ResourceReport() const { return ""; }
+
+ protected:
+  // The loaded form of an artefact keeps its code, if it is to.
+  void KeepCode(program::Artefact& artefact) {
+    keeps_code_ = artefact.keeps_code;
+    if (keeps_code_) code_ = std::move(artefact.code);
+  }
+  // Gives a copy of the program the constants that are in the device's memory.
+  virtual Status SaveConstants(program::Program& saved) const {
+    (void)saved;
+    return OkStatus();
+  }
+
+ private:
+  bool keeps_code_ = false;
+  std::vector<std::string> code_;
 };
 
 // The use of a device's memory, in bytes.

@@ -309,7 +309,7 @@ Result<Ref<const OpByOpExecutable>> OpByOpCompiler::Prepare(std::unique_ptr<ir::
   const program::Program& p = run.program;
   run.arenas = std::make_unique<runtime::ArenaCache>(run.device, p.arena_bytes);
   KILN_RETURN_IF_ERROR(run.constants.Load([&run](std::byte* to, const void* from, int64_t bytes) {
-    return run.device.CopyFromHost(to, from, bytes);
+    return from ? run.device.CopyFromHost(to, from, bytes) : run.device.FillZero(to, bytes);
   }));
   KILN_RETURN_IF_ERROR(Replay(run, run.constants.addresses(), {}).Run(p.prologue));
   run.constants.FreeUnused();

@@ -8,6 +8,7 @@
 
 #include "compiler/compiler.h"
 #include "interp/interpreter.h"
+#include "program/saved.h"
 #include "support/gpu.h"
 #include "support/guarded_memory.h"
 #include "support/hlo.h"
@@ -118,6 +119,16 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnPool(
   return std::unique_ptr<runtime::LoadedExecutable>(std::move(executable));
 }
 
+Result<std::shared_ptr<const program::Artefact>> SavedAndRestored(
+    const program::Artefact& artefact) {
+  KILN_ASSIGN_OR_RETURN(const std::string bytes, program::Save(artefact));
+  KILN_ASSIGN_OR_RETURN(program::Artefact restored, program::Restore(bytes));
+  if (restored.program.ToString() != artefact.program.ToString()) {
+    return Internal("a restored program is another: ", restored.program.ToString());
+  }
+  return std::make_shared<const program::Artefact>(std::move(restored));
+}
+
 Result<CompiledProgram> CompileWithKernels(std::unique_ptr<ir::Module> module,
                                            const target::Target& target,
                                            compiler::Options options) {
@@ -149,7 +160,7 @@ Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
   KILN_ASSIGN_OR_RETURN(CompiledProgram compiled,
                         CompileWithKernels(module.Clone(), target, options));
   Loaded loaded;
-  loaded.artefact = std::make_shared<const program::Artefact>(std::move(compiled.artefact));
+  KILN_ASSIGN_OR_RETURN(loaded.artefact, SavedAndRestored(compiled.artefact));
   loaded.lowered = std::make_shared<const codegen::LoweredProgram>(std::move(compiled.lowered));
   KILN_ASSIGN_OR_RETURN(loaded.executable, device::CpuExecutable::Load(
                                                *loaded.artefact, Execution::allocator, Pool()));

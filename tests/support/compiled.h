@@ -46,6 +46,11 @@ class Execution {
   std::vector<std::pair<std::byte*, int64_t>> memory_;
 };
 
+// The artefact as it comes back from bytes, which must be the same program: all programs of the
+// tests run so.
+Result<std::shared_ptr<const program::Artefact>> SavedAndRestored(
+    const program::Artefact& artefact);
+
 // A module compiled, and what the compiler knew of its kernels.
 struct CompiledProgram {
   program::Artefact artefact;

@@ -146,9 +146,8 @@ Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice&
   options.fuse = fuse;
   KILN_ASSIGN_OR_RETURN(CompiledProgram compiled,
                         CompileWithKernels(module.Clone(), device.target(), options));
-  KILN_ASSIGN_OR_RETURN(
-      Loaded loaded,
-      LoadOnGpu(std::make_shared<const program::Artefact>(std::move(compiled.artefact)), device));
+  KILN_ASSIGN_OR_RETURN(auto artefact, SavedAndRestored(compiled.artefact));
+  KILN_ASSIGN_OR_RETURN(Loaded loaded, LoadOnGpu(std::move(artefact), device));
   loaded.lowered = std::make_shared<const codegen::LoweredProgram>(std::move(compiled.lowered));
   return loaded;
 }

@@ -122,6 +122,7 @@ GPU_LIBRARIES = {
 FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_version': (c_int32, []),
     'kiln_version_string': (c_char_p, []),
+    'kiln_build_id': (c_char_p, []),
     'kiln_error_create': (ErrorPointer, [c_int32, c_char_p, c_size_t]),
     'kiln_error_code': (c_int32, [c_void_p]),
     'kiln_error_message': (c_char_p, [c_void_p, POINTER(c_size_t)]),
@@ -363,6 +364,9 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_executable_argument_is_donatable': (c_int32, [c_void_p, c_size_t]),
     'kiln_executable_memory': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_executable_cost': (ErrorPointer, [c_void_p, c_void_p]),
+    'kiln_executable_serialize': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
+    'kiln_executable_load': (ErrorPointer, [c_void_p, c_void_p, c_size_t, POINTER(c_void_p)]),
+    'kiln_executable_fingerprint': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_executable_info': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_execute_options_init': (None, [c_void_p, c_size_t]),
     'kiln_executable_run': (

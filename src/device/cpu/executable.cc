@@ -53,14 +53,26 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(program::Artefact art
     KILN_ASSIGN_OR_RETURN(e->entry_, e->FindEntry(EntrySymbol(e->program())));
     span.AddArg("code_bytes", e->code_bytes());
   }
+  e->KeepCode(artefact);
   TraceSpan span(trace, "constants", "load");
   KILN_RETURN_IF_ERROR(e->constants_.Load([](std::byte* to, const void* from, int64_t bytes) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
+    if (from) {
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+    } else {
+      std::memset(to, 0, static_cast<size_t>(bytes));
+    }
     return OkStatus();
   }));
   KILN_RETURN_IF_ERROR(e->RunPrologue());
   span.AddArg("bytes", e->constant_bytes());
   return e;
+}
+
+Status CpuExecutable::SaveConstants(program::Program& saved) const {
+  return constants_.Save(saved, [](std::byte* to, const void* from, int64_t bytes) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return OkStatus();
+  });
 }
 
 Result<kiln_entry_fn> CpuExecutable::FindEntry(const std::string& symbol) {

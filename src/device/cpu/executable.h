@@ -38,6 +38,7 @@ class CpuExecutable : public runtime::LoadedExecutable {
 
  private:
   CpuExecutable(program::Program program, runtime::Allocator& allocator, runtime::ThreadPool& pool);
+  Status SaveConstants(program::Program& saved) const override;
   Result<kiln_entry_fn> FindEntry(const std::string& symbol);
   Status RunPrologue();
   Status RunEntry(kiln_entry_fn entry, void* const* buffers, const RunOptions& options);

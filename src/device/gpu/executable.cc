@@ -83,6 +83,7 @@ Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(program::Artefact art
     KILN_RETURN_IF_ERROR(e->LoadCode(artefact.code));
     span.AddArg("code_bytes", e->code_bytes());
   }
+  e->KeepCode(artefact);
   {
     TraceSpan span(trace, "constants", "load");
     KILN_RETURN_IF_ERROR(e->LoadConstants());
@@ -119,12 +120,18 @@ Status GpuExecutable::LoadCode(std::span<const std::string> objects) {
 
 Status GpuExecutable::LoadConstants() {
   KILN_RETURN_IF_ERROR(constants_.Load([this](std::byte* to, const void* from, int64_t bytes) {
-    return device_.CopyFromHost(to, from, bytes);
+    return from ? device_.CopyFromHost(to, from, bytes) : device_.FillZero(to, bytes);
   }));
   if (program_.arena_bytes > 0) {
     KILN_ASSIGN_OR_RETURN(arena_, device_.Allocate(program_.arena_bytes));
   }
   return OkStatus();
+}
+
+Status GpuExecutable::SaveConstants(program::Program& saved) const {
+  return constants_.Save(saved, [this](std::byte* to, const void* from, int64_t bytes) {
+    return device_.CopyToHost(to, static_cast<const std::byte*>(from), bytes);
+  });
 }
 
 Status GpuExecutable::RunPrologue() {

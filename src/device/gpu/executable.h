@@ -50,6 +50,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
   };
 
   GpuExecutable(program::Program program, GpuDevice& device);
+  Status SaveConstants(program::Program& saved) const override;
   Status LoadCode(std::span<const std::string> objects);
   Status LoadConstants();
   Status RunPrologue();

@@ -26,12 +26,14 @@ void Transfer(const Shape& shape, std::byte* literal, std::byte* memory, bool to
 
 class ReferenceExecutable : public runtime::LoadedExecutable {
  public:
-  ReferenceExecutable(program::Program program, std::unique_ptr<const interp::Evaluator> module,
+  ReferenceExecutable(program::Artefact artefact, std::unique_ptr<const interp::Evaluator> module,
                       const runtime::CallHost& host, bool calls_users)
-      : program_(std::move(program)),
+      : program_(std::move(artefact.program)),
         module_(std::move(module)),
         host_(host),
-        calls_users_(calls_users) {}
+        calls_users_(calls_users) {
+    KeepCode(artefact);
+  }
 
   const program::Program& program() const override { return program_; }
   bool calls_users_functions() const override { return calls_users_; }
@@ -99,10 +101,11 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> ReferenceDevice::LoadChecked(
   }
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<const interp::Evaluator> module,
                         interp::Evaluator::Read(artefact.code[0], program.constants));
-  program.constants.clear();  // which the module has
+  // The module has them; the literals are shared.
+  if (!artefact.keeps_code) program.constants.clear();
   KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*module, call_host()));
   return std::unique_ptr<runtime::LoadedExecutable>(std::make_unique<ReferenceExecutable>(
-      std::move(program), std::move(module), call_host(), calls_users));
+      std::move(artefact), std::move(module), call_host(), calls_users));
 }
 
 }  // namespace kiln::device

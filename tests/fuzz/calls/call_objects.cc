@@ -118,6 +118,12 @@ void Call_kiln_version_string(World& w) {
   ExpectText(w, text, std::strlen(text));
 }
 
+void Call_kiln_build_id(World& w) {
+  w.Begin("kiln_build_id", kPlain);
+  const char* text = kiln_build_id();
+  ExpectText(w, text, std::strlen(text));
+}
+
 void Call_kiln_error_create(World& w) {
   const auto code = static_cast<kiln_code>(w.Chance(70) ? w.Between(-1, 17) : w.WildNumber());
   const std::string message = w.WildText();

@@ -1,0 +1,65 @@
+#include "base/build_id.h"
+
+#include <elf.h>
+#include <link.h>
+
+#include <cstddef>
+#include <cstring>
+
+// Made by the linker: the first byte of this binary.
+extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
+
+namespace kiln {
+namespace {
+
+std::string HexText(const unsigned char* bytes, size_t size) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (size_t i = 0; i < size; ++i) {
+    text += kDigits[bytes[i] >> 4];
+    text += kDigits[bytes[i] & 15];
+  }
+  return text;
+}
+
+size_t Aligned(size_t size) { return (size + 3) & ~size_t{3}; }
+
+// The notes of one segment.
+std::string FindIn(const char* notes, size_t size) {
+  constexpr char kName[] = "GNU";
+  while (size >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, notes, sizeof(note));
+    const size_t name = Aligned(note.n_namesz);
+    const size_t all = sizeof(note) + name + Aligned(note.n_descsz);
+    if (all > size) break;
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(kName) &&
+        std::memcmp(notes + sizeof(note), kName, sizeof(kName)) == 0) {
+      return HexText(reinterpret_cast<const unsigned char*>(notes + sizeof(note) + name),
+                     note.n_descsz);
+    }
+    notes += all;
+    size -= all;
+  }
+  return "";
+}
+
+std::string Find() {
+  const char* base = reinterpret_cast<const char*>(&__ehdr_start);
+  const auto* segments = reinterpret_cast<const ElfW(Phdr)*>(base + __ehdr_start.e_phoff);
+  for (size_t i = 0; i < __ehdr_start.e_phnum; ++i) {
+    if (segments[i].p_type != PT_NOTE) continue;
+    std::string id = FindIn(base + segments[i].p_vaddr, segments[i].p_memsz);
+    if (!id.empty()) return id;
+  }
+  return "";
+}
+
+}  // namespace
+
+const std::string& BuildId() {
+  static const std::string& id = *new std::string(Find());
+  return id;
+}
+
+}  // namespace kiln
