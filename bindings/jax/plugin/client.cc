@@ -51,9 +51,9 @@ PJRT_Error* ReadDevice(const PJRT_NamedValue& option, bool* is_gpu) {
 }
 
 /** Reads the options of the caller. */
-PJRT_Error* ReadOptions(const PJRT_Client_Create_Args& args, Options* options) {
-  for (size_t i = 0; i < args.num_options; ++i) {
-    const PJRT_NamedValue& option = args.create_options[i];
+PJRT_Error* ReadOptions(const PJRT_NamedValue* given, size_t count, Options* options) {
+  for (size_t i = 0; i < count; ++i) {
+    const PJRT_NamedValue& option = given[i];
     const std::string_view name = NameOf(option);
     PJRT_Error* error = nullptr;
     int64_t node = 0;
@@ -139,8 +139,9 @@ void Describe(Client* client) {
     client->device_list.push_back(&device);
     client->topology.descriptions.push_back(&description);
   }
-  // Part of the keys of JAX's persistent cache: the library and the processor's features.
-  client->topology.platform_version = std::string("Kiln ") + kiln_version_string() + ", " +
+  // Part of the keys of JAX's persistent cache: the library's build and the processor's features.
+  client->topology.platform_version = std::string("Kiln ") + kiln_version_string() + ", build " +
+                                      kiln_build_id() + ", " +
                                       DescriptionOf(client->devices[0].device);
 }
 
@@ -172,9 +173,9 @@ PJRT_Error* PluginAttributes(PJRT_Plugin_Attributes_Args* args) {
   return nullptr;
 }
 
-PJRT_Error* ClientCreate(PJRT_Client_Create_Args* args) {
+PJRT_Error* MakeClient(const PJRT_NamedValue* named, size_t count, std::shared_ptr<Client>* made) {
   Options given;
-  if (PJRT_Error* error = ReadOptions(*args, &given)) return error;
+  if (PJRT_Error* error = ReadOptions(named, count, &given)) return error;
   kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
   options.callbacks_from_any_thread = 1;  // events call back while nobody waits
   options.gpu = given.is_gpu ? KILN_GPU_AUTO : KILN_GPU_OFF;
@@ -187,6 +188,15 @@ PJRT_Error* ClientCreate(PJRT_Client_Create_Args* args) {
   if (kiln_error* error = RegisterPythonCallback(client->context)) return TakeError(error);
   if (PJRT_Error* error = FindDevices(client.get())) return error;
   Describe(client.get());
+  *made = std::move(client);
+  return nullptr;
+}
+
+PJRT_Error* ClientCreate(PJRT_Client_Create_Args* args) {
+  std::shared_ptr<Client> client;
+  if (PJRT_Error* error = MakeClient(args->create_options, args->num_options, &client)) {
+    return error;
+  }
   args->client = new PJRT_Client{std::move(client)};
   return nullptr;
 }

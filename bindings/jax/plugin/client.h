@@ -39,7 +39,12 @@ struct PJRT_Device {
   PJRT_Memory* const* memories = nullptr;  // kMemoryKindCount; the first is the default
 };
 
+namespace kiln_jax {
+struct Client;
+}
+
 struct PJRT_TopologyDescription {
+  std::shared_ptr<kiln_jax::Client> client;  // of a topology of its own; a client's has none
   const char* platform = nullptr;
   std::string platform_version;
   std::vector<PJRT_DeviceDescription*> descriptions;
@@ -86,6 +91,10 @@ PJRT_Device* FindDevice(Client* client, int64_t id);
 template <>
 inline constexpr size_t kOldestSize<PJRT_Client_Create_Args> = offsetof(PJRT_Client_Create_Args,
                                                                         kv_try_get_callback);
+
+/** Makes a client with options by name. */
+PJRT_Error* MakeClient(const PJRT_NamedValue* options, size_t count,
+                       std::shared_ptr<Client>* client);
 
 PJRT_Error* PluginInitialize(PJRT_Plugin_Initialize_Args* args);
 PJRT_Error* PluginAttributes(PJRT_Plugin_Attributes_Args* args);

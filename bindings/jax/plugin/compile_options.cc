@@ -1,6 +1,8 @@
 #include "plugin/compile_options.h"
 
+#include <charconv>
 #include <string>
+#include <system_error>
 
 #include "plugin/error.h"
 
@@ -124,6 +126,49 @@ PJRT_Error* ReadAssignment(std::string_view bytes, CompileOptions* options) {
   return nullptr;
 }
 
+/** The options of XLA whose values are read or checked. The types are protobuf's, as XLA names them
+ *  in messages. */
+struct Option {
+  std::string_view name;
+  std::string_view type;
+  uint64_t field = 0;  // of DebugOptions, if it has an effect
+};
+enum Effect : uint64_t { kBackendLevel = 31, kNoExpensivePasses = 73, kDumpTo = 109 };
+constexpr Option kOptions[] = {
+    {"xla_backend_optimization_level", "int32", kBackendLevel},
+    {"xla_llvm_disable_expensive_passes", "bool", kNoExpensivePasses},
+    {"xla_dump_to", "string", kDumpTo},
+    {"xla_embed_ir_in_executable", "bool"},
+    {"xla_dump_hlo_as_text", "bool"},
+    {"xla_dump_hlo_as_proto", "bool"},
+    {"xla_dump_hlo_as_dot", "bool"},
+    {"xla_dump_hlo_as_html", "bool"},
+    {"xla_dump_hlo_pass_re", "string"},
+    {"xla_dump_hlo_module_re", "string"},
+    {"xla_allow_excess_precision", "bool"},
+    {"xla_eliminate_hlo_implicit_broadcast", "bool"},
+    {"xla_cpu_multi_thread_eigen", "bool"},
+    {"xla_cpu_enable_fast_math", "bool"},
+    {"xla_cpu_enable_fast_min_max", "bool"},
+    {"xla_cpu_prefer_vector_width", "int32"},
+    {"xla_cpu_max_isa", "string"},
+    {"xla_gpu_autotune_level", "int32"},
+    {"xla_gpu_enable_triton_gemm", "bool"},
+};
+
+void Apply(uint64_t field, int64_t number, std::string_view text, CompileOptions* options) {
+  if (field == kBackendLevel) options->is_quick |= number < 2;
+  if (field == kNoExpensivePasses) options->is_quick |= number != 0;
+  if (field == kDumpTo) options->dump_folder = text;
+}
+
+/** DebugOptions. */
+PJRT_Error* ReadDebugOptions(std::string_view bytes, CompileOptions* options) {
+  Fields fields(bytes);
+  while (fields.Next()) Apply(fields.number(), fields.value(), fields.text(), options);
+  return fields.damaged() ? DamagedError() : nullptr;
+}
+
 /** ExecutableBuildOptionsProto. */
 PJRT_Error* ReadBuildOptions(std::string_view bytes, CompileOptions* options) {
   Fields fields(bytes);
@@ -132,37 +177,72 @@ PJRT_Error* ReadBuildOptions(std::string_view bytes, CompileOptions* options) {
       if (PJRT_Error* error = ReadAssignment(fields.text(), options)) return error;
     }
     if (fields.number() == 1) options->device = fields.value();
+    if (fields.number() == 3) {
+      if (PJRT_Error* error = ReadDebugOptions(fields.text(), options)) return error;
+    }
     if (fields.number() == 4) options->replicas = fields.value();
     if (fields.number() == 5) options->partitions = fields.value();
-    if (fields.number() == 24) options->optimization_level = fields.value();
+    // 9, 19, 29 and 39 are O0 to O3.
+    if (fields.number() == 24) options->is_quick |= fields.value() == 9 || fields.value() == 19;
   }
   return fields.damaged() ? DamagedError() : nullptr;
 }
 
-/** An entry of env_option_overrides: the name of an option of XLA, and its value. The values have
- *  no effect here, but mistakes are found. */
-PJRT_Error* CheckOverride(std::string_view bytes) {
-  std::string_view name, value;
+/** A value of an override: a text, which may be that of any type, a bool, an integer or a double.
+ */
+struct Value {
+  uint64_t kind = 0;  // 1 to 4, in this order
+  std::string_view text;
+  int64_t number = 0;
+
+  std::string ToString() const {
+    if (kind == 1) return std::string(text);
+    return kind == 4 ? "a double" : std::to_string(number);
+  }
+
+  /** Whether it is one of the type; sets `number` from a text. */
+  bool Is(std::string_view type) {
+    if (type == "string") return kind == 1;
+    if (kind == 4) return false;
+    if (type == "bool") {
+      const bool yes = text == "true" || text == "True" || text == "1";
+      const bool no = text == "false" || text == "False" || text == "0";
+      if (kind == 1) number = yes;
+      return kind == 1 ? yes || no : kind == 2 || number == 0 || number == 1;
+    }
+    if (kind != 1) return kind == 3;
+    const char* end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, number);
+    return read.ec == std::errc() && read.ptr == end;
+  }
+};
+
+/** An entry of env_option_overrides: the name of an option of XLA, and its value. */
+PJRT_Error* ReadOverride(std::string_view bytes, CompileOptions* options) {
+  std::string_view name, message;
   Fields entry(bytes);
   while (entry.Next()) {
     if (entry.number() == 1) name = entry.text();
-    if (entry.number() == 2) value = entry.text();
+    if (entry.number() == 2) message = entry.text();
   }
   if (entry.damaged()) return DamagedError();
   if (!name.starts_with("xla_")) {
     return InvalidArgument("No such compile option: '" + std::string(name) + "'");
   }
-  Fields fields(value);
-  while (fields.Next()) {
-    const bool is_text = fields.number() == 1;
-    const std::string_view text = fields.text();
-    if (is_text && name == "xla_embed_ir_in_executable" && text != "true" && text != "false" &&
-        text != "True" && text != "False" && text != "0" && text != "1") {
+  Value value;
+  Fields fields(message);
+  while (fields.Next()) value = {fields.number(), fields.text(), fields.value()};
+  if (fields.damaged()) return DamagedError();
+  for (const Option& option : kOptions) {
+    if (option.name != name) continue;
+    if (!value.Is(option.type)) {
       return InvalidArgument("While setting option " + std::string(name) + ", '" +
-                             std::string(text) + "' is not a valid bool value.");
+                             value.ToString() + "' is not a valid " + std::string(option.type) +
+                             " value.");
     }
+    if (option.field != 0) Apply(option.field, value.number, value.text, options);
   }
-  return fields.damaged() ? DamagedError() : nullptr;
+  return nullptr;
 }
 
 }  // namespace
@@ -172,7 +252,7 @@ PJRT_Error* ReadCompileOptions(std::string_view bytes, CompileOptions* options) 
   while (fields.Next()) {
     PJRT_Error* error = nullptr;
     if (fields.number() == 3) error = ReadBuildOptions(fields.text(), options);
-    if (fields.number() == 7) error = CheckOverride(fields.text());
+    if (fields.number() == 7) error = ReadOverride(fields.text(), options);
     if (error != nullptr) return error;
   }
   return fields.damaged() ? DamagedError() : nullptr;

@@ -4,6 +4,7 @@
 #define KILN_JAX_PLUGIN_COMPILE_OPTIONS_H_
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,12 +16,14 @@ namespace kiln_jax {
 struct CompileOptions {
   int64_t replicas = 1;
   int64_t partitions = 1;
-  int64_t device = -1;             // an id; -1: none given
-  std::vector<int64_t> devices;    // ids, by replica and partition; empty: the first device
-  int64_t optimization_level = 0;  // 0: none given; 9, 19, 29 and 39 are O0 to O3
+  int64_t device = -1;           // an id; -1: none given
+  std::vector<int64_t> devices;  // ids, by replica and partition; empty: the first device
+  bool is_quick = false;         // less effort: optimization_level of O0 and O1, or XLA's options
+  std::string dump_folder;       // xla_dump_to
 };
 
 /** Reads a serialised CompileOptionsProto. Unknown fields are skipped, as in all of protobuf.
+ * Options of XLA that have no equal here are without effect.
  *  @return INVALID_ARGUMENT for damaged bytes, and for overrides of options that XLA lacks or of
  *          the wrong type */
 PJRT_Error* ReadCompileOptions(std::string_view bytes, CompileOptions* options);

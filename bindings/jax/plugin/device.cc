@@ -135,16 +135,6 @@ PJRT_Error* MemoryAddressableByDevices(PJRT_Memory_AddressableByDevices_Args* ar
   return nullptr;
 }
 
-PJRT_Error* TopologyCreate(PJRT_TopologyDescription_Create_Args*) {
-  // The text that JAX's own tests expect of platforms without topologies.
-  return UnimplementedError(
-      "PJRT_TopologyDescription_Create: topology not implemented by Kiln's plugin");
-}
-
-PJRT_Error* TopologyDestroy(PJRT_TopologyDescription_Destroy_Args*) {
-  return nullptr;  // the only topologies are the clients'
-}
-
 PJRT_Error* TopologyPlatformName(PJRT_TopologyDescription_PlatformName_Args* args) {
   args->platform_name = args->topology->platform;
   args->platform_name_size = std::strlen(args->platform_name);

@@ -28,8 +28,6 @@ PJRT_Error* MemoryKindId(PJRT_Memory_Kind_Id_Args* args);
 PJRT_Error* MemoryDebugString(PJRT_Memory_DebugString_Args* args);
 PJRT_Error* MemoryToString(PJRT_Memory_ToString_Args* args);
 PJRT_Error* MemoryAddressableByDevices(PJRT_Memory_AddressableByDevices_Args* args);
-PJRT_Error* TopologyCreate(PJRT_TopologyDescription_Create_Args* args);
-PJRT_Error* TopologyDestroy(PJRT_TopologyDescription_Destroy_Args* args);
 PJRT_Error* TopologyPlatformName(PJRT_TopologyDescription_PlatformName_Args* args);
 PJRT_Error* TopologyPlatformVersion(PJRT_TopologyDescription_PlatformVersion_Args* args);
 PJRT_Error* TopologyDeviceDescriptions(PJRT_TopologyDescription_GetDeviceDescriptions_Args* args);

@@ -17,25 +17,6 @@
 namespace kiln_jax {
 namespace {
 
-/** 128 bits of the program, its options and the library, in hexadecimal digits: equal inputs give
- *  equal texts, also in another process. */
-std::string Fingerprint(std::string_view code, std::string_view options, std::string_view build) {
-  uint64_t a = 14695981039346656037u, b = 0x9e3779b97f4a7c15u;
-  for (const std::string_view part : {build, options, code}) {
-    for (const char c : part) {
-      a = (a ^ static_cast<unsigned char>(c)) * 1099511628211u;
-      b = (b + static_cast<unsigned char>(c)) * 0xff51afd7ed558ccdu;
-      b ^= b >> 32;
-    }
-    a = (a ^ part.size()) * 1099511628211u;
-    b = (b + part.size()) * 0xff51afd7ed558ccdu;
-  }
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(a),
-                static_cast<unsigned long long>(b));
-  return text;
-}
-
 /** The memory of an argument or result on the program's device. */
 PJRT_Error* ReadMemory(std::string_view kind, const PJRT_Device& device, PJRT_Memory** memory) {
   for (size_t i = 0; i < kMemoryKindCount; ++i) {
@@ -120,7 +101,8 @@ PJRT_Error* ShapesOf(kiln_executable* executable, size_t count,
   return nullptr;
 }
 
-PJRT_Error* Compile(std::string_view code, const CompileOptions& options, Program* program) {
+PJRT_Error* Compile(std::string_view code, const CompileOptions& options, std::string_view saved,
+                    Program* program) {
   Graph graph;
   if (kiln_error* error = AddFfiTargets(program->client->context, &program->client->ffi_targets)) {
     return TakeError(error);
@@ -131,8 +113,11 @@ PJRT_Error* Compile(std::string_view code, const CompileOptions& options, Progra
   }
   kiln_compile_options compile = KILN_COMPILE_OPTIONS_INIT;
   compile.device = program->device->device;
-  const bool quick = options.optimization_level == 9 || options.optimization_level == 19;
-  compile.optimization = quick ? KILN_OPTIMIZATION_QUICK : KILN_OPTIMIZATION_AUTO;
+  compile.optimization = options.is_quick ? KILN_OPTIMIZATION_QUICK : KILN_OPTIMIZATION_AUTO;
+  if (!options.dump_folder.empty()) {
+    compile.dump_folder = options.dump_folder.data();
+    compile.dump_folder_length = options.dump_folder.size();
+  }
   Reordering reordering(program->client->context, graph.graph);
   const bool is_reordered = reordering.IsNeeded();
   if (is_reordered) {
@@ -140,10 +125,12 @@ PJRT_Error* Compile(std::string_view code, const CompileOptions& options, Progra
     compile.donors = reordering.donors().data();
     compile.donor_count = reordering.donors().size();
   }
-  if (kiln_error* error = kiln_graph_compile(is_reordered ? reordering.graph() : graph.graph,
-                                             &compile, &program->executable)) {
-    return TakeError(error);
-  }
+  kiln_error* failure =
+      saved.empty()
+          ? kiln_graph_compile(is_reordered ? reordering.graph() : graph.graph, &compile,
+                               &program->executable)
+          : kiln_executable_load(compile.device, saved.data(), saved.size(), &program->executable);
+  if (failure != nullptr) return TakeError(failure);
   kiln_executable* executable = program->executable;
   std::vector<kiln_shape> arguments = reordering.arguments(), results = reordering.results();
   if (!is_reordered) {
@@ -191,22 +178,55 @@ PJRT_Error* Assign(const CompileOptions& options, Program* program) {
 
 }  // namespace
 
-PJRT_Error* ClientCompile(PJRT_Client_Compile_Args* args) {
-  const std::string_view format(args->program->format, args->program->format_size);
-  if (format != "mlir") {
-    return UnimplementedError("programs in the format \"" + std::string(format) +
-                              "\"; expected \"mlir\"");
+std::string FingerprintOf(std::string_view code, std::string_view options, std::string_view build) {
+  uint64_t a = 14695981039346656037u, b = 0x9e3779b97f4a7c15u;
+  for (const std::string_view part : {build, options, code}) {
+    for (const char c : part) {
+      a = (a ^ static_cast<unsigned char>(c)) * 1099511628211u;
+      b = (b + static_cast<unsigned char>(c)) * 0xff51afd7ed558ccdu;
+      b ^= b >> 32;
+    }
+    a = (a ^ part.size()) * 1099511628211u;
+    b = (b + part.size()) * 0xff51afd7ed558ccdu;
   }
-  const std::string_view bytes(args->compile_options, args->compile_options_size);
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(a),
+                static_cast<unsigned long long>(b));
+  return text;
+}
+
+PJRT_Error* CheckFormat(const PJRT_Program& program) {
+  const std::string_view format(program.format, program.format_size);
+  if (format == "mlir") return nullptr;
+  return UnimplementedError("programs in the format \"" + std::string(format) +
+                            "\"; expected \"mlir\"");
+}
+
+PJRT_Error* MakeProgram(std::shared_ptr<Client> client, std::string_view code,
+                        std::string_view bytes, std::string_view saved,
+                        std::shared_ptr<const Program>* program) {
   CompileOptions options;
   if (PJRT_Error* error = ReadCompileOptions(bytes, &options)) return error;
-  const std::string_view code(args->program->code, args->program->code_size);
-  auto program = std::make_shared<Program>();
-  program->client = args->client->client;
-  if (PJRT_Error* error = Assign(options, program.get())) return error;
-  if (PJRT_Error* error = Compile(code, options, program.get())) return error;
-  program->calls_python = code.find(kPythonCallback) != code.npos;  // strings are in the clear
-  program->fingerprint = Fingerprint(code, bytes, program->client->topology.platform_version);
+  auto made = std::make_shared<Program>();
+  made->client = std::move(client);
+  if (PJRT_Error* error = Assign(options, made.get())) return error;
+  if (PJRT_Error* error = Compile(code, options, saved, made.get())) return error;
+  made->calls_python = code.find(kPythonCallback) != code.npos;  // strings are in the clear
+  made->fingerprint = FingerprintOf(code, bytes, made->client->topology.platform_version);
+  made->code = code;
+  made->options = bytes;
+  *program = std::move(made);
+  return nullptr;
+}
+
+PJRT_Error* ClientCompile(PJRT_Client_Compile_Args* args) {
+  std::shared_ptr<const Program> program;
+  PJRT_Error* error = CheckFormat(*args->program);
+  if (error == nullptr) {
+    error = MakeProgram(args->client->client, {args->program->code, args->program->code_size},
+                        {args->compile_options, args->compile_options_size}, {}, &program);
+  }
+  if (error != nullptr) return error;
   args->executable = new PJRT_LoadedExecutable{std::move(program)};
   return nullptr;
 }

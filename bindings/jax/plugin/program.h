@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/executable.h"
@@ -45,6 +46,7 @@ struct Program {
   kiln_executable* executable = nullptr;
   std::string fingerprint;
   bool calls_python = false;
+  std::string code, options;  // as they were given: bytecode, and a CompileOptionsProto
   std::vector<Argument> arguments;
   std::vector<Output> outputs;
   // The same, as callers ask for it.
@@ -55,6 +57,19 @@ struct Program {
   std::vector<size_t> argument_kind_sizes, output_kind_sizes;
   std::vector<PJRT_NamedValue> cost;
 };
+
+/** 128 bits of the program, its options and the library, in hexadecimal digits: equal inputs give
+ *  equal texts, also in another process. */
+std::string FingerprintOf(std::string_view code, std::string_view options, std::string_view build);
+
+/** Makes a program of bytecode and a CompileOptionsProto. `saved` is Kiln's executable of it, from
+ *  kiln_executable_serialize(), or empty: then it is compiled. */
+PJRT_Error* MakeProgram(std::shared_ptr<Client> client, std::string_view code,
+                        std::string_view options, std::string_view saved,
+                        std::shared_ptr<const Program>* program);
+
+/** UNIMPLEMENTED for programs that are not in MLIR. */
+PJRT_Error* CheckFormat(const PJRT_Program& program);
 
 PJRT_Error* ClientCompile(PJRT_Client_Compile_Args* args);
 PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args);  // execute.cc

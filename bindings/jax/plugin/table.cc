@@ -10,6 +10,8 @@
 #include "plugin/executable.h"
 #include "plugin/layout.h"
 #include "plugin/program.h"
+#include "plugin/saved.h"
+#include "plugin/topology.h"
 
 namespace kiln_jax {
 namespace {
@@ -68,6 +70,9 @@ void SetBase(PJRT_Api* api) {
   KILN_JAX_SET(Client_BufferFromHostBuffer, BufferFromHost);
   KILN_JAX_SET(TopologyDescription_Create, TopologyCreate);
   KILN_JAX_SET(TopologyDescription_Destroy, TopologyDestroy);
+  KILN_JAX_SET(TopologyDescription_Serialize, TopologySerialize);
+  KILN_JAX_SET(TopologyDescription_Deserialize, TopologyDeserialize);
+  KILN_JAX_SET(Compile, TopologyCompile);
   KILN_JAX_SET(TopologyDescription_PlatformName, TopologyPlatformName);
   KILN_JAX_SET(TopologyDescription_PlatformVersion, TopologyPlatformVersion);
   KILN_JAX_SET(TopologyDescription_GetDeviceDescriptions, TopologyDeviceDescriptions);
@@ -112,6 +117,10 @@ void SetExecutables(PJRT_Api* api) {
   KILN_JAX_SET(Executable_OutputElementTypes, ExecutableOutputTypes);
   KILN_JAX_SET(Executable_OutputDimensions, ExecutableOutputDimensions);
   KILN_JAX_SET(Executable_Fingerprint, ExecutableFingerprint);
+  KILN_JAX_SET(Executable_Serialize, ExecutableSerialize);
+  KILN_JAX_SET(Executable_DeserializeAndLoad, ExecutableDeserializeAndLoad);
+  KILN_JAX_SET(Executable_GetCompileOptions, ExecutableCompileOptions);
+  KILN_JAX_SET(Executable_OptimizedProgram, ExecutableOptimizedProgram);
   KILN_JAX_SET(Executable_GetCompiledMemoryStats, ExecutableMemoryStats);
   KILN_JAX_SET(LoadedExecutable_Destroy, LoadedDestroy);
   KILN_JAX_SET(LoadedExecutable_GetExecutable, LoadedGetExecutable);

@@ -333,6 +333,27 @@ struct PJRT_TopologyDescription_Attributes_Args {
   size_t num_attributes;
 };
 
+/** What holds serialised bytes until their deleter is called. */
+struct PJRT_SerializedTopology;
+
+struct PJRT_TopologyDescription_Serialize_Args {
+  size_t struct_size;
+  void* extension_start;
+  PJRT_TopologyDescription* topology;
+  const char* serialized_bytes;
+  size_t serialized_bytes_size;
+  PJRT_SerializedTopology* serialized_topology;
+  void (*serialized_topology_deleter)(PJRT_SerializedTopology* holder);
+};
+
+struct PJRT_TopologyDescription_Deserialize_Args {
+  size_t struct_size;
+  void* extension_start;
+  const char* serialized_topology;
+  size_t serialized_topology_size;
+  PJRT_TopologyDescription* topology;
+};
+
 struct PJRT_TopologyDescription_Fingerprint_Args {
   size_t struct_size;
   void* extension_start;

@@ -157,6 +157,59 @@ struct PJRT_Executable_GetCompiledMemoryStats_Args {
   int64_t total_size_in_bytes;
 };
 
+struct PJRT_Executable_OptimizedProgram_Args {
+  size_t struct_size;
+  void* extension_start;
+  PJRT_Executable* executable;
+  PJRT_Program* program;  // without `code` to ask for the size
+};
+
+/** What holds serialised bytes until their deleter is called. */
+struct PJRT_SerializedExecutable;
+struct PJRT_SerializedCompileOptions;
+
+struct PJRT_Executable_Serialize_Args {
+  size_t struct_size;
+  void* extension_start;
+  const PJRT_Executable* executable;
+  const char* serialized_bytes;
+  size_t serialized_bytes_size;
+  PJRT_SerializedExecutable* serialized_executable;
+  void (*serialized_executable_deleter)(PJRT_SerializedExecutable* holder);
+};
+
+struct PJRT_Executable_GetCompileOptions_Args {
+  size_t struct_size;
+  void* extension_start;
+  PJRT_Executable* executable;
+  const char* serialized_bytes;
+  size_t serialized_bytes_size;
+  PJRT_SerializedCompileOptions* serialized_compile_options;
+  void (*serialized_compile_options_deleter)(PJRT_SerializedCompileOptions* holder);
+};
+
+struct PJRT_Executable_DeserializeAndLoad_Args {
+  size_t struct_size;
+  void* extension_start;
+  PJRT_Client* client;
+  const char* serialized_executable;
+  size_t serialized_executable_size;
+  PJRT_LoadedExecutable* loaded_executable;
+  const char* overridden_serialized_compile_options;  // or NULL: those of the executable
+  size_t overridden_serialized_compile_options_size;
+};
+
+struct PJRT_Compile_Args {
+  size_t struct_size;
+  void* extension_start;
+  const PJRT_TopologyDescription* topology;
+  const PJRT_Program* program;
+  const char* compile_options;
+  size_t compile_options_size;
+  PJRT_Client* client;
+  PJRT_Executable* executable;
+};
+
 struct PJRT_LoadedExecutable_Destroy_Args {
   size_t struct_size;
   void* extension_start;
