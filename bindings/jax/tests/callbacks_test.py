@@ -452,7 +452,8 @@ class NestingTest(unittest.TestCase):
 class LifetimeTest(unittest.TestCase):
     def gone(self, *references):
         """Whether the objects are freed, when JAX has dropped what it may."""
-        for _ in range(50):
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
             gc.collect()
             if all(r() is None for r in references):
                 return True
@@ -475,7 +476,7 @@ class LifetimeTest(unittest.TestCase):
             del f, function
         jax.clear_caches()
         self.assertTrue(self.gone(*references))
-        self.assertLessEqual(len(callbacks._callables), before)
+        self.assertLessEqual(len(callbacks._callables), before)  # weak references
 
     def test_executions_keep_their_callables(self):
         may_begin, seen = threading.Event(), []
