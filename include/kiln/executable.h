@@ -279,6 +279,7 @@ KILN_API kiln_error* kiln_executable_load(kiln_device* device, const void* bytes
 /** A name of the executable: 64 hexadecimal digits. Equal executables of one build of the library
  *  have equal names, in every process, whether they were compiled or loaded.
  *  @param text receives one reference, to be released with kiln_text_release()
+ *  @return RESOURCE_EXHAUSTED; UNIMPLEMENTED for a signature with a symbolic size
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_fingerprint(const kiln_executable* executable,

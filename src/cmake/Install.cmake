@@ -13,7 +13,7 @@ function(kiln_install)
     set(strip_command \"${CMAKE_STRIP}\")
     set(destination \"${arg_DESTINATION}\")
     set(files \"${arg_UNPARSED_ARGUMENTS}\")
-    include(\"${KILN_CMAKE_DIR}/AtomicInstall.cmake\")")
+    include(\"${CMAKE_CURRENT_FUNCTION_LIST_DIR}/AtomicInstall.cmake\")")
 endfunction()
 
 include(CMakePackageConfigHelpers)
