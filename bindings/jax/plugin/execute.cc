@@ -54,10 +54,7 @@ class Arguments {
     {
       std::lock_guard<std::mutex> lock(buffer->mutex);
       kiln_buffer* memory = buffer->buffer;
-      if (memory == nullptr) {
-        return InvalidArgument("argument " + std::to_string(index) +
-                               ": the buffer has been deleted or donated");
-      }
+      if (memory == nullptr) return GoneError(buffer, index, donate);
       // An argument whose memory others see is copied, and gone all the same.
       const bool shared = buffer->borrowed || buffer->external > 0;
       taken_from_.push_back(donate ? buffer : nullptr);
@@ -80,6 +77,20 @@ class Arguments {
   }
 
   void Accept() { accepted_ = true; }
+
+  /** What to tell of a refused execution: if an argument to be donated is a kept one, too, that. */
+  PJRT_Error* Refusal(kiln_error* error) const {
+    for (size_t donated : donated_) {
+      for (size_t kept = 0; kept < memories_.size(); ++kept) {
+        if (taken_from_[kept] != nullptr || memories_[kept] != memories_[donated]) continue;
+        kiln_error_release(error);
+        return RepeatedError("donate a buffer which is also used by the same call to Execute()",
+                             "f(a, donate(a))", donated, kept);
+      }
+    }
+    return TakeError(error);
+  }
+
   const std::vector<kiln_buffer*>& passed() const { return passed_; }
   const std::vector<size_t>& donated() const { return donated_; }
 
@@ -96,6 +107,30 @@ class Arguments {
     return InvalidArgument(
         argument + " has the layout " + LayoutText(buffer.layout, buffer.dims.size()) +
         ", and the program expects " + LayoutText(expected.layout, expected.dims.size()));
+  }
+
+  /** For a buffer without memory, which an earlier argument may have donated. */
+  PJRT_Error* GoneError(const PJRT_Buffer* buffer, size_t index, bool donate) const {
+    const auto first = std::find(taken_from_.begin(), taken_from_.end(), buffer);
+    if (first == taken_from_.end()) {
+      return InvalidArgument("argument " + std::to_string(index) +
+                             ": the buffer has been deleted or donated");
+    }
+    const size_t before = static_cast<size_t>(first - taken_from_.begin());
+    if (donate) {
+      return RepeatedError("donate the same buffer twice in Execute()", "f(donate(a), donate(a))",
+                           index, before);
+    }
+    return RepeatedError("use a buffer that was previously donated in the same call to Execute()",
+                         "f(donate(a), a)", index, before);
+  }
+
+  /** In the words of jaxlib, which JAX's users and tests know. */
+  static PJRT_Error* RepeatedError(const char* what, const char* example, size_t index,
+                                   size_t first) {
+    return InvalidArgument(std::string("Attempt to ") + what + " (flattened argument " +
+                           std::to_string(index) + ", first use: " + std::to_string(first) +
+                           "). Toy example for this bug: `" + example + "`.");
   }
 
   const Program& program_;
@@ -213,7 +248,7 @@ PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args) {
   if (kiln_error* error =
           kiln_executable_execute(program.executable, &options, &argument_list, args->num_args,
                                   &result_list, results.size(), 1, &done)) {
-    return TakeError(error);
+    return arguments.Refusal(error);
   }
   arguments.Accept();
   if (program.calls_python) CountUntil(done);

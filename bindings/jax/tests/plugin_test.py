@@ -1,6 +1,7 @@
 """JAX on Kiln. The environment has JAX_PLATFORMS=kiln,cpu, the package on PYTHONPATH, and
 KILN_PJRT_LIBRARY. Exit code 77 without JAX."""
 
+import re
 import sys
 import threading
 import unittest
@@ -191,10 +192,13 @@ class BufferTest(Same):
             a + 1
 
     def test_the_same_array_twice_with_donation(self):
-        a = jnp.ones((64, 64))
-        with self.assertRaisesRegex(Exception, 'donate'):
-            jax.jit(lambda a, b: a + b, donate_argnums=0)(a, a)
-            jax.block_until_ready(a + 1)
+        a = jax.block_until_ready(jnp.ones((64, 64)))
+        for donated, example in ((0, 'f(donate(a), a)'), (1, 'f(a, donate(a))'),
+                                 ((0, 1), 'f(donate(a), donate(a))')):
+            f = jax.jit(lambda a, b: (a + b, a - b), donate_argnums=donated)
+            with self.assertRaisesRegex(RuntimeError, 'Attempt to .*' + re.escape(example)):
+                f(a, a)
+            self.assertEqual(float(a[0, 0]), 1)  # a refused execution takes nothing
 
     def test_values_read_in_place_stay(self):
         x = jax.block_until_ready(jnp.arange(1 << 15) + 0)
