@@ -28,12 +28,14 @@ class PlatformDependentTest(unittest.TestCase):
     def test_the_branch_of_cpu_stands_in(self):
         self.assertEqual(self.branch(cpu=1), 1)
         self.assertEqual(self.branch(tpu=2, cpu=1), 1)
-        self.assertEqual(self.branch(cpu=1, default=4), 1)
 
     def test_own_branches_come_first(self):
         self.assertEqual(self.branch(cpu=1, kiln=3), 3)
         self.assertEqual(self.branch(cpu=1, default=4, kiln=3), 3)
+
+    def test_the_default_is_for_all_others(self):
         self.assertEqual(self.branch(tpu=1, default=4), 4)
+        self.assertEqual(self.branch(cpu=1, default=4), 4)
 
     def test_without_any(self):
         with self.assertRaisesRegex(NotImplementedError, 'not found for platform kiln'):
@@ -78,7 +80,7 @@ class ExportTest(unittest.TestCase):
                                           default=lambda v: v + 3)
 
         np.testing.assert_allclose(self.called(function, ['tpu', 'cpu'], X), X + 1)
-        np.testing.assert_allclose(self.called(function, ['cpu', 'kiln'], X), X + 1)
+        np.testing.assert_allclose(self.called(function, ['cpu', 'kiln'], X), X + 3)
 
     def test_exports_for_others_are_refused(self):
         with self.assertRaisesRegex(ValueError, 'was exported for platforms'):

@@ -60,4 +60,4 @@ def _register(platform, options):
     factories = getattr(xla_bridge, '_backend_factories', None)
     if factories and platform in factories:
         factories[platform] = dataclasses.replace(factories[platform], fail_quietly=True)
-    lowerings.register(platform, is_gpu=platform == GPU_PLATFORM)
+    lowerings.register(platform)

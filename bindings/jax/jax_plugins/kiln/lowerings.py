@@ -29,7 +29,7 @@ class _Rules(dict):
         return self[primitive] if primitive in self else default
 
 
-def register(platform, is_gpu=False):
+def register(platform):
     """Gives Kiln the lowering rules that JAX has for cpu: the library knows their custom calls."""
     from jax._src.interpreters import mlir
 
@@ -39,18 +39,18 @@ def register(platform, is_gpu=False):
     platforms = mlir._platforms_with_donation
     if platform not in platforms:
         platforms.append(platform)
-    _take_what_is_for_cpu(platform, is_gpu)
+    _take_what_is_for_cpu(platform)
 
 
-def _take_what_is_for_cpu(platform, is_gpu):
-    """Kiln takes the branch for cpu of lax.platform_dependent() where there is none of its own, and
-    runs what was exported for cpu and not for Kiln. On a GPU the default comes first."""
+def _take_what_is_for_cpu(platform):
+    """Kiln takes the branch for cpu of lax.platform_dependent() where there is neither one of its
+    own nor a default, and runs what was exported for cpu and not for Kiln."""
     from jax._src.export import _export
     from jax._src.lax.control_flow import conditionals
 
     def with_kiln(branches):
         names = [name for branch in branches for name in branch or (None,)]
-        if 'cpu' not in names or platform in names or (None in names and is_gpu):
+        if 'cpu' not in names or platform in names or None in names:
             return branches
         return tuple((*branch, platform) if 'cpu' in (branch or ()) else branch
                      for branch in branches)
