@@ -2,9 +2,11 @@
 // the decompositions of Cholesky, LU and QR. LAPACK's matrices are column-major, a layout in memory
 // with the same elements.
 #include <algorithm>
+#include <optional>
 
 #include "stablehlo/import/extensions.h"
 #include "stablehlo/import/factors.h"
+#include "stablehlo/import/matrices.h"
 
 namespace kiln::stablehlo {
 namespace {
@@ -105,30 +107,83 @@ Result<Values> Potrf(Op& op) {
   return Values{op.b.Select(inside, factor, x), info};
 }
 
+// The library has functions for f32 and f64; other types go by ops, as do arrays without elements.
+bool IsOfLibrary(const Shape& shape) {
+  return (shape.type() == ElementType::kF32 || shape.type() == ElementType::kF64) &&
+         shape.num_elements() > 0;
+}
+
+Values CallLapack(Builder& b, std::string_view name, Values operands, std::vector<Shape> results) {
+  const size_t count = results.size();
+  const Shape whole = count == 1 ? results[0] : Shape::Tuple(std::move(results));
+  Instruction* call =
+      b.Add(Opcode::kCustomCall, std::move(operands),
+            {{Attr::kCustomCallTarget, QuotedText{Cat("lapack.", name)}}}, whole);
+  if (count == 1) return {call};
+  Values parts;
+  for (size_t i = 0; i < count; ++i) parts.push_back(b.Element(call, static_cast<int64_t>(i)));
+  return parts;
+}
+
+// By the library, without the batch's dimensions as one.
+LuFactors LuOfLibrary(Op& op, Instruction* x) {
+  const Shape& shape = x->shape();
+  const Ints sizes = shape.dims(), batch(sizes.begin(), sizes.end() - 2);
+  auto counts = [&](std::optional<int64_t> size) {
+    Ints dims = batch;
+    if (size) dims.push_back(*size);
+    return ArrayShape(ElementType::kS32, dims);
+  };
+  const int64_t m = shape.dim(shape.rank() - 2), n = shape.dim(shape.rank() - 1);
+  const Values found = CallLapack(op.b, "getrf", {x},
+                                  {ArrayShape(shape.type(), sizes), counts(std::min(m, n)),
+                                   counts(m), counts(std::nullopt)});
+  return {found[0], found[1], found[2], found[3]};
+}
+
+// In ops, for matrices of any type.
+LuFactors LuOfOps(Op& op, Instruction* x) {
+  const Shape shape = x->shape();
+  LuFactors found = LuDecomposition(op.b, Flat(op.b, x, 2));
+  for (Instruction** part : {&found.factors, &found.pivots, &found.order, &found.info}) {
+    *part = OfBatch(op.b, *part, shape);
+  }
+  return found;
+}
+
+Result<LuFactors> LuOf(Op& op, Instruction* x) {
+  if (IsOfLibrary(x->shape())) return LuOfLibrary(op, x);
+  const LuFactors found = LuOfOps(op, x);
+  KILN_RETURN_IF_ERROR(op.b.status());
+  return found;
+}
+
 // The factors; pivots, from 1; and which of them is 0.
 Result<Values> Getrf(Op& op) {
   KILN_ASSIGN_OR_RETURN(Values matrices, OperandsOf(op, 1, 0, 3));
-  const Shape& shape = matrices[0]->shape();
-  const LuFactors found = LuDecomposition(op.b, Flat(op.b, matrices[0], 2));
-  KILN_RETURN_IF_ERROR(op.b.status());
+  KILN_ASSIGN_OR_RETURN(LuFactors found, LuOf(op, matrices[0]));
   Instruction* pivots =
       op.b.Add(Opcode::kAdd, {found.pivots, op.b.Number(found.pivots->shape(), 1)});
-  return Values{OfBatch(op.b, found.factors, shape), OfBatch(op.b, pivots, shape),
-                OfBatch(op.b, found.info, shape)};
+  return Values{found.factors, pivots, found.info};
 }
 
 // The factors; pivots, from 0; and the order of the rows.
 Result<Values> XlaLu(Op& op) {
   KILN_ASSIGN_OR_RETURN(Values matrices, OperandsOf(op, 1, 0, 3));
-  const Shape& shape = matrices[0]->shape();
-  const LuFactors found = LuDecomposition(op.b, Flat(op.b, matrices[0], 2));
-  return Values{OfBatch(op.b, found.factors, shape), OfBatch(op.b, found.pivots, shape),
-                OfBatch(op.b, found.order, shape)};
+  KILN_ASSIGN_OR_RETURN(LuFactors found, LuOf(op, matrices[0]));
+  return Values{found.factors, found.pivots, found.order};
 }
 
 Result<Values> Geqrf(Op& op) {
   KILN_ASSIGN_OR_RETURN(Values matrices, OperandsOf(op, 1, 0, 2));
   const Shape& shape = matrices[0]->shape();
+  if (IsOfLibrary(shape)) {
+    Ints taus = shape.dims();
+    taus.pop_back();
+    taus.back() = std::min(taus.back(), shape.dims().back());
+    return CallLapack(op.b, "geqrf", {matrices[0]},
+                      {ArrayShape(shape.type(), shape.dims()), ArrayShape(shape.type(), taus)});
+  }
   const QrFactors found = QrDecomposition(op.b, Flat(op.b, matrices[0], 2));
   return Values{OfBatch(op.b, found.factors, shape), OfBatch(op.b, found.taus, shape)};
 }
@@ -144,6 +199,9 @@ Result<Values> Orgqr(Op& op) {
     return InvalidArgument("found ", shape, " and ", taus,
                            "; expected matrices of at least as many rows as columns, and vectors "
                            "of at most as many elements as these have columns");
+  }
+  if (IsOfLibrary(shape)) {
+    return CallLapack(op.b, "orgqr", operands, {ArrayShape(shape.type(), shape.dims())});
   }
   return op.One(OfBatch(
       op.b, ProductOfReflections(op.b, Flat(op.b, operands[0], 2), Flat(op.b, operands[1], 1)),

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <vector>
 
+#include "runtime/lib/linear/blocked.h"
 #include "runtime/lib/parallel.h"
 
 namespace kiln::runtime::lib::linear {
@@ -147,6 +150,77 @@ void SolveLarge(const kiln_frame* frame, const T* a, int64_t n, bool lower, T* b
   }
 }
 
+// Each right side by itself: op(a)'s rows or columns are contiguous.
+template <typename T>
+void SolveFew(const kiln_frame* frame, const Lower<T>& l, int64_t n, T* b, int64_t columns,
+              int64_t row_stride, int64_t column_stride) {
+  const Loops<T>& loops = LoopsOfMachine<T>();
+  const bool is_reversed = l.row < 0;
+  const bool has_rows = std::abs(l.column) == 1;
+  std::vector<T> side(static_cast<size_t>(n));
+  for (int64_t c = 0; c < columns && !IsCancelled(frame); ++c, b += column_stride) {
+    for (int64_t i = 0; i < n; ++i) side[static_cast<size_t>(i)] = b[i * row_stride];
+    for (int64_t step = 0; step < n; ++step) {
+      const int64_t rest = n - step - 1, i = is_reversed ? rest : step;
+      T& x = side[static_cast<size_t>(i)];
+      T* const known = side.data() + (is_reversed ? i + 1 : 0);
+      if (has_rows) x -= loops.dot(l.at(step, is_reversed ? step - 1 : 0), known, step);
+      if (!l.unit) x /= *l.at(step, step);
+      if (has_rows) continue;
+      T* const unknown = side.data() + (is_reversed ? 0 : i + 1);
+      const T* const column = l.at(is_reversed ? n - 1 : step + 1, step);
+      if (rest > 0) loops.subtract_outer(unknown, 0, rest, 1, column, &x, 0);
+    }
+    for (int64_t i = 0; i < n; ++i) b[i * row_stride] = side[static_cast<size_t>(i)];
+  }
+}
+
+// Real numbers by loops for the machine's vectors.
+template <typename T>
+void SolveReal(const kiln_frame* frame, const T* a, int64_t n, const Triangle& t, T* b,
+               int64_t columns, int64_t row_stride, int64_t column_stride) {
+  const int64_t row = t.transposed ? 1 : n, column = t.transposed ? n : 1;
+  const bool is_lower = t.lower != t.transposed;
+  const Lower<T> l = is_lower ? Lower<T>{a, row, column, t.unit_diagonal}
+                              : Lower<T>::Reversed(a, n, row, column, t.unit_diagonal);
+  constexpr int64_t kFew = 4;
+  if (columns <= kFew) return SolveFew(frame, l, n, b, columns, row_stride, column_stride);
+  Blocked<T> blocked(frame);
+  auto solve = [&](T* x, int64_t stride) {
+    if (is_lower) return blocked.Solve(l, n, x, stride, columns);
+    blocked.Solve(l, n, x + (n - 1) * stride, -stride, columns);
+  };
+  if (column_stride == 1) return solve(b, row_stride);
+  const int64_t stride = (columns + 15) / 16 * 16 + 16;
+  const auto rows = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n * stride));
+  blocked.loops().transpose(b, column_stride, columns, n, rows.get(), stride);
+  solve(rows.get(), stride);
+  blocked.loops().transpose(rows.get(), stride, n, columns, b, column_stride);
+}
+
+// As the upper triangle.
+template <typename T>
+bool DecomposeReal(const kiln_frame* frame, T* a, int64_t n, bool lower) {
+  Blocked<T> blocked(frame);
+  if (!lower) return blocked.Cholesky(a, n, n);
+  const int64_t stride = (n + 15) / 16 * 16 + 16;
+  const auto upper = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n * stride));
+  constexpr int64_t kRows = 64;
+  for (int64_t i = 0; i < n; i += kRows) {
+    const int64_t height = std::min(kRows, n - i);
+    blocked.loops().transpose(a + i * n, n, height, i + height, upper.get() + i, stride);
+  }
+  const bool is_positive = blocked.Cholesky(upper.get(), stride, n);
+  for (int64_t i = 0; i < n; i += kRows) {
+    const int64_t height = std::min(kRows, n - i);
+    blocked.loops().transpose(upper.get() + i, stride, i, height, a + i * n, n);
+    for (int64_t k = i; k < i + height; ++k) {
+      for (int64_t j = i; j <= k; ++j) a[k * n + j] = upper[static_cast<size_t>(j * stride + k)];
+    }
+  }
+  return is_positive;
+}
+
 // By the textbook; at(i, j) is an element of op(a).
 template <typename T, typename At>
 void SolveSmall(const kiln_frame* frame, int64_t n, bool lower, bool unit_diagonal, At at, T* b,
@@ -182,6 +256,7 @@ bool Decompose(const kiln_frame* frame, T* a, int64_t n, bool lower) {
     return lower ? DecomposeSmall<T>(n, [&](int64_t i, int64_t j) -> T& { return a[i * n + j]; })
                  : DecomposeSmall<T>(n, [&](int64_t i, int64_t j) -> T& { return a[j * n + i]; });
   }
+  if constexpr (std::is_same_v<T, Real<T>>) return DecomposeReal(frame, a, n, lower);
   return lower ? DecomposeLarge<T, Eigen::RowMajor>(frame, a, n)
                : DecomposeLarge<T, Eigen::ColMajor>(frame, a, n);
 }
@@ -190,7 +265,11 @@ template <typename T>
 void Solve(const kiln_frame* frame, const T* a, int64_t n, const Triangle& t, T* b, int64_t columns,
            int64_t row_stride, int64_t column_stride, T* scratch) {
   const bool lower = t.lower != t.transposed;
-  if (n >= kSmall && Unfold(a, n, t, scratch)) {
+  if constexpr (std::is_same_v<T, Real<T>>) {
+    if (n >= kSmall) {
+      return SolveReal(frame, a, n, t, b, columns, row_stride, column_stride);
+    }
+  } else if (n >= kSmall && Unfold(a, n, t, scratch)) {
     if (column_stride == 1) {
       SolveLarge<T, Eigen::RowMajor>(frame, scratch, n, lower, b, columns, row_stride);
     } else {

@@ -12,6 +12,7 @@
 #include "base/stack.h"
 #include "base/strings.h"
 #include "runtime/lib/attributes.h"
+#include "runtime/lib/linear/factors.h"
 #include "runtime/lib/linear/lapack_call.h"
 #include "runtime/lib/parallel.h"
 
@@ -44,10 +45,17 @@ std::span<const Form> Forms() {
       {"gees", "Tnn", "Tnn Tnn Tn Tn I I", "Tnn Tnn Tn I I", linear::SchurKernels()},
       {"gehrd", "Tnn", "Tnn Tp I", "", linear::HessenbergKernels()},
       {"geqp3", "Tmn In", "Tmn In Tk", "", linear::PivotedQrKernels()},
+      {"geqrf", "Tmn", "Tmn Tk", "", {linear::RealQr(), nullptr}},
       {"gesdd", "Tmn", "Tmn Rk Tmu Twn I", "", linear::SingularKernels(true)},
       {"gesvd", "Tmn", "Tmn Rk Tmu Twn I", "", linear::SingularKernels(false)},
+      {"getrf", "Tmn", "Tmn Ik Im I", "", {linear::RealLu(), nullptr}},
       {"gtsv", "Tn Tn Tn Tnr", "Tn Tn Tn Tnr I", "", linear::TridiagonalKernels()},
-      {"ormqr", "Tqs Tt Tmn", "Tmn", "", linear::ReflectionsKernels()},
+      {"orgqr", "Tmn Tt", "Tmn", "", {linear::RealProductOfReflections(), nullptr}},
+      {"ormqr",
+       "Tqs Tt Tmn",
+       "Tmn",
+       "",
+       {linear::RealByReflections(), linear::ReflectionsKernels().complex}},
       {"syevd", "Tnn", "Tnn Rn I", "", linear::SelfAdjointKernels()},
       {"sytrd", "Tnn", "Tnn Rn Rp Tp I", "", linear::ToTridiagonalKernels()},
   };
@@ -151,11 +159,13 @@ class Lapack : public Function {
 
   Status Run(const kiln_frame* frame, void* const* args) const override {
     std::atomic<bool> failed{false};
+    Letters letters = letters_;
+    letters.frame = frame;
     ForEach(frame, pieces_, [&](int64_t piece) {
       const int64_t end = count_ * (piece + 1) / pieces_;
       auto run = [&] {
         for (int64_t i = count_ * piece / pieces_; i < end && !IsCancelled(frame); ++i) {
-          RunOne(args, i);
+          RunOne(letters, args, i);
         }
       };
       try {
@@ -170,7 +180,7 @@ class Lapack : public Function {
   }
 
  private:
-  void RunOne(void* const* args, int64_t item) const {
+  void RunOne(const Letters& letters, void* const* args, int64_t item) const {
     std::vector<Array> arrays = items_;
     for (size_t i = 0; i < arrays.size(); ++i) {
       Array& array = arrays[i];
@@ -178,7 +188,7 @@ class Lapack : public Function {
       array.data = static_cast<std::byte*>(args[i]) + item * bytes;
     }
     const std::span<const Array> all(arrays);
-    kernel_(letters_, all.first(operands_), all.subspan(operands_));
+    kernel_(letters, all.first(operands_), all.subspan(operands_));
   }
 
   const Kernel kernel_;
@@ -197,6 +207,9 @@ Status CheckSizes(std::string_view name, const Letters& letters, Sizes& at) {
     if (at['q'] != size || at['t'] > at['s'] || at['t'] > size) {
       return InvalidArgument("ormqr: the reflections do not fit the matrix");
     }
+  }
+  if (name == "orgqr" && (at['m'] < at['n'] || at['n'] < at['t'])) {
+    return InvalidArgument("orgqr: the reflections do not fit the matrix");
   }
   if (name == "gehrd") {
     const int64_t n = at['n'];
@@ -234,6 +247,7 @@ Made MakeLapack(const Form& form, const CallSignature& signature) {
   if (!Match(results, signature.results, type, batch, sizes)) return refuse();
   KILN_RETURN_IF_ERROR(CheckSizes(form.name, letters, sizes));
   const Kernel kernel = is_complex ? form.kernels.complex : form.kernels.real;
+  if (!kernel) return refuse();
   return std::shared_ptr<const Function>(
       std::make_shared<Lapack>(kernel, letters, signature, batch.size()));
 }
@@ -248,11 +262,19 @@ Made MakeNumber(const CallSignature& signature) {
 std::span<const Entry> LapackFunctions() {
   // In the order of Forms.
   static constexpr Entry kEntries[] = {
-      {"lapack.geev", MakeNumber<0>, nullptr},  {"lapack.gees", MakeNumber<1>, nullptr},
-      {"lapack.gehrd", MakeNumber<2>, nullptr}, {"lapack.geqp3", MakeNumber<3>, nullptr},
-      {"lapack.gesdd", MakeNumber<4>, nullptr}, {"lapack.gesvd", MakeNumber<5>, nullptr},
-      {"lapack.gtsv", MakeNumber<6>, nullptr},  {"lapack.ormqr", MakeNumber<7>, nullptr},
-      {"lapack.syevd", MakeNumber<8>, nullptr}, {"lapack.sytrd", MakeNumber<9>, nullptr},
+      {"lapack.geev", MakeNumber<0>, nullptr},
+      {"lapack.gees", MakeNumber<1>, nullptr},
+      {"lapack.gehrd", MakeNumber<2>, nullptr},
+      {"lapack.geqp3", MakeNumber<3>, nullptr},
+      {"lapack.geqrf", MakeNumber<4>, nullptr},
+      {"lapack.gesdd", MakeNumber<5>, nullptr},
+      {"lapack.gesvd", MakeNumber<6>, nullptr},
+      {"lapack.getrf", MakeNumber<7>, nullptr},
+      {"lapack.gtsv", MakeNumber<8>, nullptr},
+      {"lapack.orgqr", MakeNumber<9>, nullptr},
+      {"lapack.ormqr", MakeNumber<10>, nullptr},
+      {"lapack.syevd", MakeNumber<11>, nullptr},
+      {"lapack.sytrd", MakeNumber<12>, nullptr},
   };
   return kEntries;
 }

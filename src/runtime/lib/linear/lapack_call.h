@@ -1,7 +1,7 @@
 // The parts that LAPACK's functions share: arrays of one call, and matrices read from them. Work is
 // in double precision for all types, so that each algorithm is compiled once for real and once for
 // complex numbers; but for eigenvalues of symmetric and singular values of real matrices, see
-// real.h.
+// real.h, and for their LU and QR, factors.h.
 #pragma once
 
 #include <Eigen/Core>
@@ -41,6 +41,7 @@ struct Letters {
   bool left_vectors = false;             // of geev
   bool right_vectors = false;
   int64_t low = 1, high = 0;  // of gehrd, from 1
+  const kiln_frame* frame = nullptr;  // of the run
 };
 
 // The value of f(T{}) for the type T of the elements, one of f32, f64, c64, c128 and s32.
@@ -191,7 +192,7 @@ Kernels EigenKernels();                      // geev
 Kernels SchurKernels();                      // gees
 Kernels HessenbergKernels();                 // gehrd
 Kernels PivotedQrKernels();                  // geqp3
-Kernels ReflectionsKernels();                // ormqr, unmqr
+Kernels ReflectionsKernels();                // unmqr; for real matrices, see factors.h
 Kernels TridiagonalKernels();                // gtsv
 
 }  // namespace kiln::runtime::lib::linear

@@ -193,9 +193,13 @@ void UpdateAndMultiply(T* a, int64_t stride, int64_t n, const T* v, const T* w, 
   if (j < n) element(j, j);
 }
 
+#include "runtime/lib/linear/product_impl.h"
+
 template <typename T>
-constexpr Loops<T> kLoops = {Vector<T>::kWidth, Rotate<T>,      Square<T>,           Dot<T>,
-                             ReflectColumns<T>, ReflectRows<T>, UpdateAndMultiply<T>};
+constexpr Loops<T> kLoops = {
+    Vector<T>::kWidth,    Rotate<T>,          Square<T>,    Dot<T>,           ReflectColumns<T>,
+    ReflectRows<T>,       UpdateAndMultiply<T>, SubtractProduct<T>, SolveRows<T>, SubtractOuter<T>,
+    Largest<T>,           Transpose<T>};
 
 }  // namespace
 

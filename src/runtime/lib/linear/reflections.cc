@@ -173,7 +173,7 @@ void Tridiagonal(const Letters&, std::span<const Array> operands, std::span<cons
 }  // namespace
 
 Kernels PivotedQrKernels() { return {PivotedQr<double>, PivotedQr<Complex>}; }
-Kernels ReflectionsKernels() { return {ByReflections<double>, ByReflections<Complex>}; }
+Kernels ReflectionsKernels() { return {nullptr, ByReflections<Complex>}; }
 Kernels TridiagonalKernels() { return {Tridiagonal<double>, Tridiagonal<Complex>}; }
 
 }  // namespace kiln::runtime::lib::linear

@@ -1,0 +1,14 @@
+// LU and QR of real matrices, f32 or f64, and products of QR's reflections. In the places of results
+// may be those of operands of their size.
+#pragma once
+
+#include "runtime/lib/linear/lapack_call.h"
+
+namespace kiln::runtime::lib::linear {
+
+Kernel RealLu();                    // getrf
+Kernel RealQr();                    // geqrf
+Kernel RealProductOfReflections();  // orgqr
+Kernel RealByReflections();         // ormqr
+
+}  // namespace kiln::runtime::lib::linear
