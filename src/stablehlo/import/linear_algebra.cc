@@ -116,9 +116,8 @@ bool IsOfLibrary(const Shape& shape) {
 Values CallLapack(Builder& b, std::string_view name, Values operands, std::vector<Shape> results) {
   const size_t count = results.size();
   const Shape whole = count == 1 ? results[0] : Shape::Tuple(std::move(results));
-  Instruction* call =
-      b.Add(Opcode::kCustomCall, std::move(operands),
-            {{Attr::kCustomCallTarget, QuotedText{Cat("lapack.", name)}}}, whole);
+  Instruction* call = b.Add(Opcode::kCustomCall, std::move(operands),
+                            {{Attr::kCustomCallTarget, QuotedText{Cat("lapack.", name)}}}, whole);
   if (count == 1) return {call};
   Values parts;
   for (size_t i = 0; i < count; ++i) parts.push_back(b.Element(call, static_cast<int64_t>(i)));
@@ -135,9 +134,9 @@ LuFactors LuOfLibrary(Op& op, Instruction* x) {
     return ArrayShape(ElementType::kS32, dims);
   };
   const int64_t m = shape.dim(shape.rank() - 2), n = shape.dim(shape.rank() - 1);
-  const Values found = CallLapack(op.b, "getrf", {x},
-                                  {ArrayShape(shape.type(), sizes), counts(std::min(m, n)),
-                                   counts(m), counts(std::nullopt)});
+  const Values found = CallLapack(
+      op.b, "getrf", {x},
+      {ArrayShape(shape.type(), sizes), counts(std::min(m, n)), counts(m), counts(std::nullopt)});
   return {found[0], found[1], found[2], found[3]};
 }
 

@@ -45,7 +45,8 @@ double Sum(int64_t depth, L&& l, U&& u) {
 }
 
 template <typename T>
-void CheckProduct(const Loops<T>& loops, int64_t rows, int64_t columns, int64_t depth, bool turned) {
+void CheckProduct(const Loops<T>& loops, int64_t rows, int64_t columns, int64_t depth,
+                  bool turned) {
   const kiln_frame frame{};
   Blocked<T> blocked(&frame, loops);
   const int64_t stride = columns + 3;  // what is behind the columns stays
@@ -57,10 +58,11 @@ void CheckProduct(const Loops<T>& loops, int64_t rows, int64_t columns, int64_t 
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < stride; ++j) {
       const auto at = static_cast<size_t>(i * stride + j);
-      const double sum =
-          j >= columns ? 0
-                       : Sum(depth, [&](int64_t k) { return b[k * b_row + i * b_column]; },
-                             [&](int64_t k) { return a[k * columns + j]; });
+      const double sum = j >= columns
+                             ? 0
+                             : Sum(
+                                   depth, [&](int64_t k) { return b[k * b_row + i * b_column]; },
+                                   [&](int64_t k) { return a[k * columns + j]; });
       ASSERT_NEAR(c[at], given[at] - sum, 20 * kEpsilon<T> * std::sqrt(depth) * 4) << i << " " << j;
     }
   }
@@ -99,8 +101,9 @@ void CheckLu(const Loops<T>& loops, int64_t m, int64_t n) {
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       if (j < i) ASSERT_LE(std::abs(lu[i * n + j]), 1 + 2 * kEpsilon<T>);
-      double sum = Sum(std::min({i, j + 1, steps}), [&](int64_t k) { return lu[i * n + k]; },
-                       [&](int64_t k) { return lu[k * n + j]; });
+      double sum = Sum(
+          std::min({i, j + 1, steps}), [&](int64_t k) { return lu[i * n + k]; },
+          [&](int64_t k) { return lu[k * n + j]; });
       if (i <= j) sum += lu[i * n + j];
       ASSERT_NEAR(sum, a[i * n + j], 5 * static_cast<double>(steps) * kEpsilon<T>) << i << " " << j;
     }
@@ -108,7 +111,7 @@ void CheckLu(const Loops<T>& loops, int64_t m, int64_t n) {
 }
 
 TEST(BlockedFactors, Lu) {
-  constexpr int64_t kSizes[][2] = {{24, 24},   {33, 33},  {64, 64},   {129, 129},
+  constexpr int64_t kSizes[][2] = {{24, 24},   {33, 33},  {64, 64},  {129, 129},
                                    {200, 200}, {300, 70}, {70, 300}, {130, 24}};
   for (const auto [m, n] : kSizes) {
     ForLoops<float>([&](const Loops<float>& loops) { CheckLu(loops, m, n); });
@@ -123,8 +126,8 @@ void CheckCholesky(const Loops<T>& loops, int64_t n) {
   std::vector<T> a(x.size(), T(7)), u;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = i; j < n; ++j) {
-      const double sum = Sum(n, [&](int64_t k) { return x[i * n + k]; },
-                             [&](int64_t k) { return x[j * n + k]; });
+      const double sum = Sum(
+          n, [&](int64_t k) { return x[i * n + k]; }, [&](int64_t k) { return x[j * n + k]; });
       a[i * n + j] = static_cast<T>(sum / static_cast<double>(n) + (i == j ? 1 : 0));
     }
   }
@@ -136,8 +139,8 @@ void CheckCholesky(const Loops<T>& loops, int64_t n) {
         ASSERT_EQ(u[i * n + j], 7);
         continue;
       }
-      const double sum = Sum(i + 1, [&](int64_t k) { return u[k * n + i]; },
-                             [&](int64_t k) { return u[k * n + j]; });
+      const double sum = Sum(
+          i + 1, [&](int64_t k) { return u[k * n + i]; }, [&](int64_t k) { return u[k * n + j]; });
       ASSERT_NEAR(sum, a[i * n + j], 30 * kEpsilon<T>) << i << " " << j;
     }
   }
@@ -171,9 +174,9 @@ void CheckSolve(int64_t n, int64_t columns, const Triangle& t, bool by_rows) {
   };
   for (int64_t c = 0; c < columns; ++c) {
     for (int64_t i = 0; i < n; ++i) {
-      const double sum =
-          Sum(n, [&](int64_t k) { return t.transposed ? element(k, i) : element(i, k); },
-              [&](int64_t k) { return x[k * row + c * column]; });
+      const double sum = Sum(
+          n, [&](int64_t k) { return t.transposed ? element(k, i) : element(i, k); },
+          [&](int64_t k) { return x[k * row + c * column]; });
       ASSERT_NEAR(sum, b[i * row + c * column], 100 * kEpsilon<T>) << i << " " << c;
     }
   }

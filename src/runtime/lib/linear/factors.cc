@@ -95,7 +95,6 @@ void SmallProduct(const T* a, int64_t m, int64_t n, const T* taus, int64_t count
   }
 }
 
-
 // Results are R above the tails of the reflections, and the taus.
 template <typename T>
 void QrOf(const Letters& letters, std::span<const Array> operands, std::span<const Array> results) {

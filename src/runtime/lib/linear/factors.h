@@ -1,5 +1,5 @@
-// LU and QR of real matrices, f32 or f64, and products of QR's reflections. In the places of results
-// may be those of operands of their size.
+// LU and QR of real matrices, f32 or f64, and products of QR's reflections. In the places of
+// results may be those of operands of their size.
 #pragma once
 
 #include "runtime/lib/linear/lapack_call.h"

@@ -262,18 +262,12 @@ Made MakeNumber(const CallSignature& signature) {
 std::span<const Entry> LapackFunctions() {
   // In the order of Forms.
   static constexpr Entry kEntries[] = {
-      {"lapack.geev", MakeNumber<0>, nullptr},
-      {"lapack.gees", MakeNumber<1>, nullptr},
-      {"lapack.gehrd", MakeNumber<2>, nullptr},
-      {"lapack.geqp3", MakeNumber<3>, nullptr},
-      {"lapack.geqrf", MakeNumber<4>, nullptr},
-      {"lapack.gesdd", MakeNumber<5>, nullptr},
-      {"lapack.gesvd", MakeNumber<6>, nullptr},
-      {"lapack.getrf", MakeNumber<7>, nullptr},
-      {"lapack.gtsv", MakeNumber<8>, nullptr},
-      {"lapack.orgqr", MakeNumber<9>, nullptr},
-      {"lapack.ormqr", MakeNumber<10>, nullptr},
-      {"lapack.syevd", MakeNumber<11>, nullptr},
+      {"lapack.geev", MakeNumber<0>, nullptr},   {"lapack.gees", MakeNumber<1>, nullptr},
+      {"lapack.gehrd", MakeNumber<2>, nullptr},  {"lapack.geqp3", MakeNumber<3>, nullptr},
+      {"lapack.geqrf", MakeNumber<4>, nullptr},  {"lapack.gesdd", MakeNumber<5>, nullptr},
+      {"lapack.gesvd", MakeNumber<6>, nullptr},  {"lapack.getrf", MakeNumber<7>, nullptr},
+      {"lapack.gtsv", MakeNumber<8>, nullptr},   {"lapack.orgqr", MakeNumber<9>, nullptr},
+      {"lapack.ormqr", MakeNumber<10>, nullptr}, {"lapack.syevd", MakeNumber<11>, nullptr},
       {"lapack.sytrd", MakeNumber<12>, nullptr},
   };
   return kEntries;

@@ -40,7 +40,7 @@ struct Letters {
   bool all = false, vectors = false;     // mode 'A'; any mode but 'N'
   bool left_vectors = false;             // of geev
   bool right_vectors = false;
-  int64_t low = 1, high = 0;  // of gehrd, from 1
+  int64_t low = 1, high = 0;          // of gehrd, from 1
   const kiln_frame* frame = nullptr;  // of the run
 };
 

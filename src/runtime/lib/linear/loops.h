@@ -1,5 +1,5 @@
-// The loops of decompositions of real matrices, once for each vector width of processors. Matrices are in column-major order; a stride is the distance of two columns, in
-// elements.
+// The loops of decompositions of real matrices, once for each vector width of processors. Matrices
+// are in column-major order; a stride is the distance of two columns, in elements.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ struct Loops {
   void (*update_and_multiply)(T* a, int64_t stride, int64_t n, const T* v, const T* w, const T* u,
                               T* product);
 
-  // c -= a b, of `depth` columns of a. Element (k, j) of b is at b[k * b_row + j * b_column]; strides
-  // may be negative. `work` has ProductBlocks::WorkOf(depth) elements.
+  // c -= a b, of `depth` columns of a. Element (k, j) of b is at b[k * b_row + j * b_column];
+  // strides may be negative. `work` has ProductBlocks::WorkOf(depth) elements.
   void (*subtract_product)(T* c, int64_t c_stride, int64_t rows, int64_t columns, int64_t depth,
                            const T* a, int64_t a_stride, const T* b, int64_t b_row,
                            int64_t b_column, T* work);

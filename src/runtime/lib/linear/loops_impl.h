@@ -196,10 +196,18 @@ void UpdateAndMultiply(T* a, int64_t stride, int64_t n, const T* v, const T* w, 
 #include "runtime/lib/linear/product_impl.h"
 
 template <typename T>
-constexpr Loops<T> kLoops = {
-    Vector<T>::kWidth,    Rotate<T>,          Square<T>,    Dot<T>,           ReflectColumns<T>,
-    ReflectRows<T>,       UpdateAndMultiply<T>, SubtractProduct<T>, SolveRows<T>, SubtractOuter<T>,
-    Largest<T>,           Transpose<T>};
+constexpr Loops<T> kLoops = {Vector<T>::kWidth,
+                             Rotate<T>,
+                             Square<T>,
+                             Dot<T>,
+                             ReflectColumns<T>,
+                             ReflectRows<T>,
+                             UpdateAndMultiply<T>,
+                             SubtractProduct<T>,
+                             SolveRows<T>,
+                             SubtractOuter<T>,
+                             Largest<T>,
+                             Transpose<T>};
 
 }  // namespace
 
