@@ -1,6 +1,7 @@
 // Decompositions of real matrices block by block, with the loops of each vector width.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -9,7 +10,9 @@
 
 #include "base/strings.h"
 #include "runtime/lib/linear/blocked.h"
-#include "runtime/lib/linear/lapack_call.h"
+#include "runtime/lib/linear/factors.h"
+#include "runtime/lib/linear/kernels.h"
+#include "runtime/lib/linear/reflected.h"
 
 namespace kiln::runtime::lib::linear {
 namespace {
@@ -196,6 +199,65 @@ TEST(BlockedFactors, Solve) {
       }
     }
   }
+}
+
+// The reflections of a QR, applied from both sides: Q^T A = R, and A^T Q = R^T.
+template <typename T>
+void CheckReflections(int64_t m, int64_t n) {
+  const kiln_frame frame{};
+  Letters letters;
+  letters.frame = &frame;
+  const int64_t steps = std::min(m, n);
+  std::vector<T> a = RandomOf<T>(m * n), turned(a.size()), r(a.size()), found(a.size());
+  std::vector<T> taus(static_cast<size_t>(steps));
+  for (int64_t i = 0; i < m * n; ++i) turned[(i % n) * m + i / n] = a[i];
+  auto array = [](std::vector<T>& x, int64_t rows, int64_t columns) -> Array {
+    const ElementType type = std::is_same_v<T, float> ? ElementType::kF32 : ElementType::kF64;
+    return {type, rows, columns, reinterpret_cast<std::byte*>(x.data())};
+  };
+  const std::vector<Array> given = {array(a, m, n)},
+                           factors = {array(r, m, n), array(taus, steps, 1)};
+  RealQr()(letters, given, factors);
+  for (bool left : {true, false}) {
+    letters.left = letters.transposed = left;
+    const Array c = left ? array(a, m, n) : array(turned, n, m);
+    const std::vector<Array> operands = {factors[0], factors[1], c},
+                             results = {array(found, c.rows, c.columns)};
+    RealByReflections()(letters, operands, results);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const T x = left ? found[i * n + j] : found[j * m + i];
+        ASSERT_NEAR(x, i <= j ? r[i * n + j] : 0, 5 * static_cast<double>(m) * kEpsilon<T>)
+            << i << " " << j << " " << left;
+      }
+    }
+  }
+}
+
+TEST(BlockedFactors, Reflections) {
+  constexpr int64_t kSizes[][2] = {{5, 5}, {24, 24}, {33, 33}, {100, 40}, {40, 100}, {130, 129}};
+  for (const auto [m, n] : kSizes) {
+    SCOPED_TRACE(Cat(m, " ", n));
+    CheckReflections<float>(m, n);
+    CheckReflections<double>(m, n);
+  }
+}
+
+// Columns whose squares are out of range.
+TEST(BlockedFactors, Extremes) {
+  const Loops<double>& loops = LoopsOfMachine<double>();
+  for (double scale : {1.0, 1e-300, 1e300, 1e-160, 1e160}) {
+    std::vector<double> x = {3 * scale, 0, 4 * scale};
+    EXPECT_NEAR(ReflectionInPlace(loops, x.data(), 3), 1.6, 1e-15);
+    EXPECT_NEAR(x[0] / scale, -5, 1e-14);
+    EXPECT_EQ(x[1], 0);
+    EXPECT_NEAR(x[2], 0.5, 1e-15);
+  }
+  std::vector<double> none = {2, 0, 0};
+  EXPECT_EQ(ReflectionInPlace(loops, none.data(), 3), 0);
+  EXPECT_EQ(none[0], 2);
+  std::vector<double> nan = {std::nan(""), 1, 2};
+  EXPECT_TRUE(std::isnan(ReflectionInPlace(loops, nan.data(), 3)));
 }
 
 }  // namespace
