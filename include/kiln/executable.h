@@ -301,7 +301,9 @@ typedef struct kiln_execute_options {
   const size_t* donated;  /**< numbers of donated arguments: once the execution has been accepted
                                they are unusable and have no contents. Results aliased with them are
                                made in their memory; memory without such a result is freed with the
-                               buffer */
+                               buffer. What other threads have asked to read them gets their values
+                               or FAILED_PRECONDITION, and the call waits for synchronous work among
+                               it, unless that calls functions of the user */
   size_t donated_count;   /**< number of `donated` */
   const size_t* kept;     /**< numbers of arguments that must not be donated */
   size_t kept_count;      /**< number of `kept` */

@@ -1,6 +1,8 @@
 #include "client/buffer.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "program/program.h"
@@ -76,6 +78,25 @@ bool Buffer::is_aligned() const { return IsAligned(data_); }
 Status Buffer::CheckNotDonated() const {
   if (!is_donated()) return OkStatus();
   return FailedPrecondition("the buffer of ", shape_, " has been donated to an execution");
+}
+
+bool Buffer::Pin() {
+  pins_.fetch_add(1);
+  if (!is_donated()) return true;
+  Unpin();
+  return false;
+}
+
+void Buffer::WaitForPins() const {
+  // A moment, except beside a synchronous execution or copy of another thread's.
+  constexpr int kYields = 100;
+  for (int i = 0; pins_.load() != 0; ++i) {
+    if (i < kYields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
 }
 
 Status Buffer::WaitForValue() {

@@ -46,6 +46,12 @@ class Buffer : public Counted<Buffer> {
   bool is_donated() const { return donated_.load(); }
   // FAILED_PRECONDITION if it has been donated.
   Status CheckNotDonated() const;
+  // A reader whose use is not recorded yet, or never will be: who has donated the buffer waits for
+  // its end. False if the buffer has been donated.
+  bool Pin();
+  void Unpin() { pins_.fetch_sub(1); }
+  // After Donate: waits until the readers have recorded their uses, or ended.
+  void WaitForPins() const;
   // Waits for the queued work that defines the value, if any; its failure if it failed.
   // FAILED_PRECONDITION if the buffer has been donated.
   Status WaitForValue();
@@ -75,7 +81,9 @@ class Buffer : public Counted<Buffer> {
   const std::vector<int64_t> dims_;
   const Ref<Storage> storage_;
   std::byte* const data_;
+  // Each side writes its own and then reads the other's, so that one of them sees the other.
   std::atomic<bool> donated_{false};
+  std::atomic<int32_t> pins_{0};
 
   // Whether one of the events below is set, so that most calls need no lock.
   std::atomic<bool> has_uses_{false};

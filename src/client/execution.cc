@@ -57,16 +57,36 @@ bool IsCancelled(const ExecuteOptions& options) {
 
 }  // namespace
 
-Status Execution::Donate() const {
-  for (size_t i = 0; i < options_.donated.size(); ++i) {
-    if (!options_.donated[i] || arguments_[i]->Donate()) continue;
-    for (size_t k = 0; k < i; ++k) {
-      if (options_.donated[k]) arguments_[k]->Undonate();
+Status Execution::Claim(bool pins) {
+  size_t donated = 0;
+  auto fail = [&](size_t argument) {
+    Unpin();
+    for (size_t k = 0; k < donated; ++k) {
+      if (IsDonated(k)) arguments_[k]->Undonate();
     }
-    return FailedPrecondition("'", executable_->name(), "': argument ", i,
+    return FailedPrecondition("'", executable_->name(), "': argument ", argument,
                               " has been donated to an execution");
+  };
+  for (; donated < options_.donated.size(); ++donated) {
+    if (IsDonated(donated) && !arguments_[donated]->Donate()) return fail(donated);
+  }
+  // The others afterwards: of two executions that take each other's arguments one fails, and none
+  // waits for the other.
+  for (size_t i = 0; pins && i < arguments_.size(); ++i) {
+    if (!IsDonated(i) && !arguments_[i]->Pin()) return fail(i);
+    pinned_ = i + 1;
+  }
+  for (size_t i = 0; i < donated; ++i) {
+    if (IsDonated(i)) arguments_[i]->WaitForPins();
   }
   return OkStatus();
+}
+
+void Execution::Unpin() noexcept {
+  if (arguments_.empty()) return;  // moved from
+  while (pinned_ > 0) {
+    if (!IsDonated(--pinned_)) arguments_[pinned_]->Unpin();
+  }
 }
 
 bool Execution::IsFree() const {
@@ -96,10 +116,14 @@ Status Execution::WaitForBuffers() const {
     if (first.ok()) first = std::move(status);
   }
   for (const Ref<Buffer>& result : results_) result->WaitForUses();
+  WaitForDonated();
+  return first;
+}
+
+void Execution::WaitForDonated() const {
   for (size_t i = 0; i < options_.donated.size(); ++i) {
     if (options_.donated[i]) arguments_[i]->WaitForUses();
   }
-  return first;
 }
 
 class Execution::Running {
@@ -184,8 +208,12 @@ Status Execution::RunToEnd() const {
 
 Status Execution::RunNow() {
   KILN_RETURN_IF_ERROR(WaitForBuffers());
-  KILN_RETURN_IF_ERROR(Donate());
-  return Explain(RunToEnd());
+  // A function of the user may itself donate what its caller reads, and must not wait for that.
+  KILN_RETURN_IF_ERROR(Claim(!executable_->calls_users_functions()));
+  WaitForDonated();
+  Status status = RunToEnd();
+  Unpin();
+  return Explain(std::move(status));
 }
 
 Ref<Event> Execution::RunHere() {
@@ -226,9 +254,10 @@ class Execution::QueuedRun : public Queue::Job {
   }
 
   // From now on the buffers wait for this run.
-  void Announce() const {
+  void Announce() {
     for (const Ref<Buffer>& argument : run_->arguments_) argument->AddUse(event_, false);
     for (const Ref<Buffer>& result : run_->results_) result->AddUse(event_, true);
+    run_->Unpin();
   }
 
   // Before the run's turn in the queue, which then waits for the end only.
@@ -288,11 +317,12 @@ Result<Ref<Event>> Execution::Start() && {
   // A failure of an argument's definition is the run's failure, reported by its event.
   if (calls_here) (void)WaitForBuffers();
   if (on_stream) WaitForStarts();
+  KILN_RETURN_IF_ERROR(Claim(true));
   if (executable_->is_small() && device.queue().IsIdle() && IsFree()) {
-    KILN_RETURN_IF_ERROR(Donate());
-    return RunHere();
+    Ref<Event> event = RunHere();
+    Unpin();
+    return event;
   }
-  KILN_RETURN_IF_ERROR(Donate());
   const Queue::Order order =
       executable_->calls_users_functions() ? Queue::Order::kStrict : Queue::Order::kLast;
   auto event = MakeRef<Event>(client, &device.queue());
@@ -305,7 +335,7 @@ Result<Ref<Event>> Execution::Start() && {
   if (on_stream) KILN_RETURN_IF_ERROR(run->StartNow());
   // Announced and queued together: a thread that finds the buffers in use finds the run in the
   // queue.
-  const QueuedRun& announced = *run;
+  QueuedRun& announced = *run;
   device.queue().Push(std::move(run), order, [&] { announced.Announce(); });
   return event;
 }

@@ -36,6 +36,9 @@ struct ExecuteOptions {
 
 class Execution {
  public:
+  Execution(Execution&&) = default;
+  ~Execution() { Unpin(); }
+
   // Checks counts, devices and shapes, and allocates missing results.
   static Result<Execution> Bind(Ref<const Executable> executable, ExecuteOptions options,
                                 std::span<Buffer* const> arguments,
@@ -72,10 +75,14 @@ class Execution {
   // Waits for the arguments' values (the first failure among them, if any), and for the end of
   // other uses of the results.
   Status WaitForBuffers() const;
+  // Waits for the end of other uses of the donated arguments.
+  void WaitForDonated() const;
   // Waits until the work before the run is submitted to the device.
   void WaitForStarts() const;
-  // Takes the donated buffers: none if one of them was donated already.
-  Status Donate() const;
+  // Takes the donated buffers, once no other thread is about to read them. None is taken if one of
+  // the arguments was donated already. `pins`: until Unpin() no other thread takes the others.
+  Status Claim(bool pins);
+  void Unpin() noexcept;
   // On this thread, at once; a failure is the event's.
   Ref<Event> RunHere();
   Status RunToEnd() const;
@@ -87,6 +94,7 @@ class Execution {
   Ref<const Executable> executable_;
   ExecuteOptions options_;
   std::vector<Ref<Buffer>> arguments_, results_;
+  size_t pinned_ = 0;  // of the arguments: those before it that are not donated
 };
 
 }  // namespace kiln::client

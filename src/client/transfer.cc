@@ -35,6 +35,29 @@ class TransferSpan {
   std::optional<TraceSpan> span_;
 };
 
+// In its scope no execution of another thread takes the buffer.
+class Reading {
+ public:
+  explicit Reading(Buffer& buffer) : buffer_(buffer) {}
+  ~Reading() {
+    if (is_pinned_) buffer_.Unpin();
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+  // FAILED_PRECONDITION if the buffer has been donated.
+  Status Begin() {
+    // A donation can be taken back.
+    while (!buffer_.Pin()) KILN_RETURN_IF_ERROR(buffer_.CheckNotDonated());
+    is_pinned_ = true;
+    return OkStatus();
+  }
+
+ private:
+  Buffer& buffer_;
+  bool is_pinned_ = false;
+};
+
 // Through the host if neither device's memory is the host's. The value is ready.
 Status CopyElements(const Buffer& from, Buffer& to, TraceSink* trace) {
   const TransferSpan span(from.client(), trace, from.device().name(), to.device().name(),
@@ -170,12 +193,16 @@ Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void*
 
 Status CopyToHost(Buffer& buffer, void* data, TraceSink* trace) {
   KILN_RETURN_IF_ERROR(buffer.WaitForValue());
+  Reading reading(buffer);
+  KILN_RETURN_IF_ERROR(reading.Begin());
   const TransferSpan span(buffer.client(), trace, buffer.device().name(), kHost, buffer.bytes());
   return buffer.device().runtime().CopyToHost(data, buffer.data(), buffer.bytes());
 }
 
 Result<Ref<Buffer>> CopyToDevice(Buffer& buffer, Device& device) {
   KILN_RETURN_IF_ERROR(buffer.WaitForValue());
+  Reading reading(buffer);
+  KILN_RETURN_IF_ERROR(reading.Begin());
   KILN_ASSIGN_OR_RETURN(Ref<Buffer> copy, Buffer::Allocate(device, buffer.shape()));
   KILN_RETURN_IF_ERROR(CopyElements(buffer, *copy, nullptr));
   return copy;
@@ -194,7 +221,8 @@ Result<Transfer> StartCopyFromHost(Device& device, const Shape& shape, const voi
 
 Result<Ref<Event>> StartCopyToHost(Buffer& buffer, int64_t offset, void* data, int64_t bytes) {
   KILN_RETURN_IF_ERROR(CheckPart(buffer, offset, bytes));
-  KILN_RETURN_IF_ERROR(buffer.CheckNotDonated());
+  Reading reading(buffer);
+  KILN_RETURN_IF_ERROR(reading.Begin());
   Device& device = buffer.device();
   auto copy = [&buffer, offset, data, bytes] {
     const TransferSpan span(buffer.client(), nullptr, buffer.device().name(), kHost, bytes);
@@ -220,7 +248,8 @@ Result<Ref<Event>> StartWrite(Buffer& buffer, int64_t offset, const void* data, 
 
 Result<Transfer> StartCopyToDevice(Buffer& buffer, Device& device,
                                    std::shared_ptr<TraceSink> trace) {
-  KILN_RETURN_IF_ERROR(buffer.CheckNotDonated());
+  Reading reading(buffer);
+  KILN_RETURN_IF_ERROR(reading.Begin());
   KILN_ASSIGN_OR_RETURN(Ref<Buffer> copy, Buffer::Allocate(device, buffer.shape()));
   Buffer& to = *copy;
   Device& from = buffer.device();
