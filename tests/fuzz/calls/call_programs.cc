@@ -139,6 +139,7 @@ void FillOptions(World& w, Run& run, size_t arguments, bool has_loops) {
   run.text += Cat(", threads ", o.threads, o.cancel ? ", cancel" : "", ", donate_aliased ",
                   o.donate_aliased, ", donated {", Join(run.donated, ","), "}, kept {",
                   Join(run.kept, ","), "}");
+  if (o.timeout_ns != 0) run.text += Cat(", timeout ", o.timeout_ns);
 }
 
 // A buffer of the wanted shape, or another one; a result's may be none.
