@@ -256,9 +256,12 @@ bool Decompose(const kiln_frame* frame, T* a, int64_t n, bool lower) {
     return lower ? DecomposeSmall<T>(n, [&](int64_t i, int64_t j) -> T& { return a[i * n + j]; })
                  : DecomposeSmall<T>(n, [&](int64_t i, int64_t j) -> T& { return a[j * n + i]; });
   }
-  if constexpr (std::is_same_v<T, Real<T>>) return DecomposeReal(frame, a, n, lower);
-  return lower ? DecomposeLarge<T, Eigen::RowMajor>(frame, a, n)
-               : DecomposeLarge<T, Eigen::ColMajor>(frame, a, n);
+  if constexpr (std::is_same_v<T, Real<T>>) {
+    return DecomposeReal(frame, a, n, lower);
+  } else {
+    return lower ? DecomposeLarge<T, Eigen::RowMajor>(frame, a, n)
+                 : DecomposeLarge<T, Eigen::ColMajor>(frame, a, n);
+  }
 }
 
 template <typename T>
