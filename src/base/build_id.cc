@@ -4,23 +4,16 @@
 #include <link.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+
+#include "base/hash.h"
 
 // Made by the linker: the first byte of this binary.
 extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
 
 namespace kiln {
 namespace {
-
-std::string HexText(const unsigned char* bytes, size_t size) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (size_t i = 0; i < size; ++i) {
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 15];
-  }
-  return text;
-}
 
 size_t Aligned(size_t size) { return (size + 3) & ~size_t{3}; }
 
@@ -35,8 +28,8 @@ std::string FindIn(const char* notes, size_t size) {
     if (all > size) break;
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(kName) &&
         std::memcmp(notes + sizeof(note), kName, sizeof(kName)) == 0) {
-      return HexText(reinterpret_cast<const unsigned char*>(notes + sizeof(note) + name),
-                     note.n_descsz);
+      return HexText(
+          {reinterpret_cast<const uint8_t*>(notes + sizeof(note) + name), note.n_descsz});
     }
     notes += all;
     size -= all;

@@ -89,10 +89,10 @@ Digest HashOf(std::string_view bytes) {
   return hash.Finish();
 }
 
-std::string HexText(const Digest& digest) {
+std::string HexText(std::span<const uint8_t> bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
-  for (uint8_t byte : digest) {
+  for (uint8_t byte : bytes) {
     text += kDigits[byte >> 4];
     text += kDigits[byte & 15];
   }

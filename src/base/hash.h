@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,7 +29,7 @@ class Sha256 {
 };
 
 Digest HashOf(std::string_view bytes);
-// 64 lower-case digits.
-std::string HexText(const Digest& digest);
+// Two lower-case digits for each byte.
+std::string HexText(std::span<const uint8_t> bytes);
 
 }  // namespace kiln

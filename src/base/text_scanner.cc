@@ -110,6 +110,24 @@ Result<std::string_view> TextScanner::RawString() {
   return text_.substr(begin + 1, end - begin - 2);
 }
 
+Result<std::string> TextScanner::MlirString() {
+  KILN_ASSIGN_OR_RETURN(const std::string_view body, RawString());
+  return Unescaped(body, [&](size_t i, std::string& value) -> Result<size_t> {
+    constexpr std::string_view kLetters = "nt\"\\", kMeant = "\n\t\"\\";
+    if (const size_t letter = kLetters.find(body[i]); letter != std::string_view::npos) {
+      value += kMeant[letter];
+      return i + 1;
+    }
+    if (i + 1 >= body.size() || HexValue(body[i]) < 0 || HexValue(body[i + 1]) < 0) {
+      return FailAt(PositionOf(body) + i,
+                    "'n', 't', a quote, a backslash or two hexadecimal digits after a backslash: "
+                    "an escape of MLIR");
+    }
+    value += static_cast<char>(16 * HexValue(body[i]) + HexValue(body[i + 1]));
+    return i + 2;
+  });
+}
+
 TextScanner::Place TextScanner::PlaceOf(size_t position) const {
   if (lines_.empty()) {
     lines_.push_back(0);

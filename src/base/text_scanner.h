@@ -101,6 +101,8 @@ class TextScanner {
     }
     return value;
   }
+  // A string with MLIR's escapes: \n, \t, \", \\ and two hexadecimal digits.
+  Result<std::string> MlirString();
   // Where in the text a piece of it begins.
   size_t PositionOf(std::string_view piece) const {
     return static_cast<size_t>(piece.data() - text_.data());

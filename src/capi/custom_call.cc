@@ -83,9 +83,8 @@ Result<std::vector<kiln_value>> InCallLayouts(kiln_graph& graph,
                                               std::span<const kiln_value> operands, Shape& result) {
   std::vector<kiln_value> values(operands.begin(), operands.end());
   if (options.operand_layout_count == 0 && options.result_layout_count == 0) return values;
-  if (options.api_version != ir::kTypedApiVersion) {
-    return InvalidArgument("layouts need kiln_custom_call_options.api_version ",
-                           ir::kTypedApiVersion);
+  if (options.api_version != kTypedApiVersion) {
+    return InvalidArgument("layouts need kiln_custom_call_options.api_version ", kTypedApiVersion);
   }
   std::vector<ir::Instruction*> instructions;
   std::vector<Shape> shapes;
@@ -113,7 +112,7 @@ Result<std::vector<kiln_value>> InCallLayouts(kiln_graph& graph,
 
 Status SetApiVersion(int32_t version, OpBuilder& op) {
   if (version == 0) return OkStatus();
-  const std::string_view name = ir::ApiVersionName(version);
+  const std::string_view name = ApiVersionName(version);
   if (name.empty()) {
     return InvalidArgument("kiln_custom_call_options.api_version is ", version,
                            "; expected 0 to 4");

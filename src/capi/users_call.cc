@@ -168,7 +168,7 @@ Status UsersCall::WithArrays(void* const* args, F function) const {
 Status UsersCall::Prepare() {
   DescribeArrays();
   // Without a text there are no attributes.
-  if (signature_.api_version == ir::kTypedApiVersion && !signature_.attributes.empty()) {
+  if (signature_.api_version == kTypedApiVersion && !signature_.attributes.empty()) {
     Status read = attributes_.Read(signature_.attributes);
     if (!read.ok()) return read.WithContext("backend_config");
   }

@@ -32,6 +32,21 @@ void ApplyFlags(const flags::CompileFlags& flags, compiler::Options& options) {
   if (flags.dump_large_constants) options.dump_literal_elements = INT64_MAX;
 }
 
+Result<std::unique_ptr<runtime::LoadedExecutable>> Load(Device& device, program::Artefact artefact,
+                                                        TraceSink* trace) {
+  const TraceSpan span(trace, Cat("load ", artefact.program.name), "load");
+  return device.runtime().Load(std::move(artefact), trace);
+}
+
+// `done`: "compiled" or "loaded", since `start_ns`.
+Ref<CompiledExecutable> Finished(Device& device, std::unique_ptr<runtime::LoadedExecutable> loaded,
+                                 std::string_view done, int64_t start_ns) {
+  const int64_t microseconds = (TraceSink::Now() - start_ns) / 1000;
+  device.client().Log(LogLevel::kInfo, Cat(done, " '", loaded->program().name, "' for ",
+                                           device.name(), " in ", microseconds, " us"));
+  return MakeRef<CompiledExecutable>(device, std::move(loaded), microseconds);
+}
+
 }  // namespace
 
 Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Module> module,
@@ -54,9 +69,7 @@ Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Modu
   compiled->program.has_partial_cost = has_partial_cost;
   compiled->program.donatable = std::move(donatable);
   compiled->keeps_code = options.can_be_saved;
-  TraceSpan loading(trace.get(), Cat("load ", name), "load");
-  KILN_ASSIGN_OR_RETURN(auto loaded, device.runtime().Load(*std::move(compiled), trace.get()));
-  loading.End();
+  KILN_ASSIGN_OR_RETURN(auto loaded, Load(device, *std::move(compiled), trace.get()));
   // Constants were packed, folded and copied on the way.
   TrimHeap(loaded->constant_bytes());
   if (dumps.is_on()) {
@@ -65,10 +78,7 @@ Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Modu
     if (!report.empty()) dumps.Write(Cat(prefix, "resources.txt"), report);
     KILN_RETURN_IF_ERROR(dumps.status());
   }
-  const int64_t microseconds = (TraceSink::Now() - options.start_ns) / 1000;
-  client.Log(LogLevel::kInfo,
-             Cat("compiled '", name, "' for ", device.name(), " in ", microseconds, " us"));
-  return MakeRef<CompiledExecutable>(device, std::move(loaded), microseconds);
+  return Finished(device, std::move(loaded), "compiled", options.start_ns);
 }
 
 Result<std::string> SaveExecutable(const CompiledExecutable& executable) {
@@ -78,18 +88,11 @@ Result<std::string> SaveExecutable(const CompiledExecutable& executable) {
 
 Result<Ref<CompiledExecutable>> LoadExecutable(Device& device, std::string_view bytes) {
   const int64_t start = TraceSink::Now();
-  Client& client = device.client();
-  const std::shared_ptr<TraceSink> trace = client.trace();
+  const std::shared_ptr<TraceSink> trace = device.client().trace();
   KILN_ASSIGN_OR_RETURN(program::Artefact artefact, program::Restore(bytes));
   artefact.keeps_code = true;
-  const std::string name = artefact.program.name;
-  TraceSpan loading(trace.get(), Cat("load ", name), "load");
-  KILN_ASSIGN_OR_RETURN(auto loaded, device.runtime().Load(std::move(artefact), trace.get()));
-  loading.End();
-  const int64_t microseconds = (TraceSink::Now() - start) / 1000;
-  client.Log(LogLevel::kInfo,
-             Cat("loaded '", name, "' for ", device.name(), " in ", microseconds, " us"));
-  return MakeRef<CompiledExecutable>(device, std::move(loaded), microseconds);
+  KILN_ASSIGN_OR_RETURN(auto loaded, Load(device, std::move(artefact), trace.get()));
+  return Finished(device, std::move(loaded), "loaded", start);
 }
 
 }  // namespace kiln::client

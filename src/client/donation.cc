@@ -1,6 +1,7 @@
 #include "client/donation.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/strings.h"
@@ -21,6 +22,20 @@ void AddPlaces(int64_t part, const Shape& whole, std::vector<Place>& places) {
   });
 }
 
+// Marks the places that an alias names. They are in the order of parts and paths, and an alias of a
+// tuple is one of all that it holds.
+void Mark(const std::vector<Place>& places, int64_t part, const std::vector<int64_t>& prefix,
+          std::vector<bool>& marks) {
+  auto key = [](const Place& place) { return std::tie(place.part, place.path); };
+  auto place = std::ranges::lower_bound(places, std::tie(part, prefix), {}, key);
+  for (; place != places.end() && place->part == part; ++place) {
+    const bool is_in = prefix.size() <= place->path.size() &&
+                       std::equal(prefix.begin(), prefix.end(), place->path.begin());
+    if (!is_in) break;
+    marks[static_cast<size_t>(place - places.begin())] = true;
+  }
+}
+
 }  // namespace
 
 Result<std::vector<bool>> AliasDonors(const std::vector<size_t>& donors, ir::Module& module) {
@@ -31,27 +46,13 @@ Result<std::vector<bool>> AliasDonors(const std::vector<size_t>& donors, ir::Mod
   }
   std::vector<bool> donatable(arguments.size());
   for (const ir::InputOutputAlias& alias : module.aliases()) {
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      const Place& argument = arguments[i];
-      // An alias of a tuple is one of all that it holds.
-      const std::vector<int64_t>& prefix = alias.parameter_index;
-      const bool is_in = argument.part == alias.parameter &&
-                         prefix.size() <= argument.path.size() &&
-                         std::equal(prefix.begin(), prefix.end(), argument.path.begin());
-      if (is_in) donatable[i] = true;
-    }
+    Mark(arguments, alias.parameter, alias.parameter_index, donatable);
   }
   if (donors.empty()) return donatable;
   AddPlaces(0, entry.root()->shape(), results);
   std::vector<bool> taken(results.size());
   for (const ir::InputOutputAlias& alias : module.aliases()) {
-    for (size_t r = 0; r < results.size(); ++r) {
-      const std::vector<int64_t>& prefix = alias.output_index;
-      const std::vector<int64_t>& path = results[r].path;
-      if (prefix.size() <= path.size() && std::equal(prefix.begin(), prefix.end(), path.begin())) {
-        taken[r] = true;
-      }
-    }
+    Mark(results, 0, alias.output_index, taken);
   }
   for (size_t donor : donors) {
     if (donor >= arguments.size()) {

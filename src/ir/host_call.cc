@@ -14,21 +14,7 @@ void AppendArrays(const Shape& shape, std::vector<Shape>& arrays) {
   });
 }
 
-constexpr std::string_view kApiVersions[] = {"API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
-                                             "API_VERSION_STATUS_RETURNING_UNIFIED",
-                                             "API_VERSION_TYPED_FFI"};
-
 }  // namespace
-
-std::string_view ApiVersionName(int64_t version) {
-  const bool known = version >= 1 && version <= std::ssize(kApiVersions);
-  return known ? kApiVersions[version - 1] : "";
-}
-
-int64_t ApiVersionOf(std::string_view name) {
-  const auto* found = std::ranges::find(kApiVersions, name);
-  return found == std::end(kApiVersions) ? 1 : found - kApiVersions + 1;
-}
 
 bool IsHostCall(const Instruction& instruction) {
   return HasTrait(instruction.opcode(), kLibraryCall);
@@ -47,7 +33,7 @@ bool IsRowMajor(const Shape& shape) {
 
 bool HasCallLayouts(const Instruction& call) {
   return call.opcode() == Opcode::kCustomCall &&
-         call.attributes().Text(Attr::kApiVersion) == kApiVersions[kTypedApiVersion - 1];
+         ApiVersionByName(call.attributes().Text(Attr::kApiVersion)) == kTypedApiVersion;
 }
 
 CallSignature CallSignatureOf(const Instruction& instruction) {
@@ -81,7 +67,9 @@ CallSignature CallSignatureOf(const Instruction& instruction) {
       break;
     default:
       signature.attributes = a.Text(Attr::kBackendConfig);
-      signature.api_version = ApiVersionOf(a.Text(Attr::kApiVersion));
+      // Without a known one it is the original.
+      signature.api_version =
+          std::max<int64_t>(ApiVersionByName(a.Text(Attr::kApiVersion)).value_or(1), 1);
       signature.has_side_effect = a.Bool(Attr::kCustomCallHasSideEffect);
       signature.aliases = AliasedArrays(instruction);
   }

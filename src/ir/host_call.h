@@ -20,11 +20,6 @@ bool HasCallLayouts(const Instruction& call);
 // Whether all arrays in the shape are.
 bool IsRowMajor(const Shape& shape);
 
-inline constexpr int64_t kTypedApiVersion = 4;
-// XLA's calling conventions by their numbers, from 1 to 4; "" for unknown ones. Without a known
-// name it is the original one, 1.
-std::string_view ApiVersionName(int64_t version);
-int64_t ApiVersionOf(std::string_view name);
 CallSignature CallSignatureOf(const Instruction& instruction);
 
 }  // namespace kiln::ir

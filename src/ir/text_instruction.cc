@@ -219,7 +219,7 @@ Status TextParser::ReadOperandLayouts(Pending& pending) {
 // The operands of a typed call in the layouts that it demands.
 void TextParser::TakeOperandLayouts(Scope& scope, Pending& pending) {
   InstructionSpec& spec = pending.spec;
-  if (ApiVersionOf(spec.attributes.Text(Attr::kApiVersion)) != kTypedApiVersion) return;
+  if (ApiVersionByName(spec.attributes.Text(Attr::kApiVersion)) != kTypedApiVersion) return;
   for (size_t o = 0; o < pending.operand_layouts.size(); ++o) {
     const Shape& wanted = pending.operand_layouts[o];
     if (wanted == spec.operands[o]->shape() || !wanted.is_array()) continue;

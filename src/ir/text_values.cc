@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "tensor/layouts.h"
+
 namespace kiln::ir {
 namespace {
 
@@ -102,11 +104,7 @@ Status ReadLayout(Scanner& scanner, Shape& shape) {
       KILN_ASSIGN_OR_RETURN(int64_t dimension, scanner.Integer());
       order.push_back(dimension);
     } while (scanner.Take(","));
-    std::vector<int64_t> sorted = order;
-    std::sort(sorted.begin(), sorted.end());
-    bool permutation = static_cast<int64_t>(order.size()) == shape.rank();
-    for (size_t i = 0; i < sorted.size(); ++i) permutation &= sorted[i] == static_cast<int64_t>(i);
-    if (!permutation) {
+    if (!IsPermutation(order, shape.rank())) {
       return scanner.FailAt(begin, Cat("a permutation of the ", shape.rank(), " dimensions"));
     }
   }

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "ops/inference_rules.h"
+#include "tensor/call_signature.h"
 
 namespace kiln::rules {
 namespace {
@@ -144,7 +145,7 @@ Result<Shape> InferCustomCall(const InferenceInput& input) {
       return Error(input, "; output_to_operand_aliasing is of ", *from, " and ", *to,
                    "; they must be equal arrays");
     }
-    if (input.attributes.Text(Attr::kApiVersion) == "API_VERSION_TYPED_FFI" &&
+    if (ApiVersionByName(input.attributes.Text(Attr::kApiVersion)) == kTypedApiVersion &&
         to->minor_to_major() != from->minor_to_major()) {
       return Error(input, "; output_to_operand_aliasing is of ", from->ToString(true), " and ",
                    to->ToString(true), "; their layouts must be equal");

@@ -25,8 +25,7 @@ constexpr Pass kPasses[] = {
      ExpandBounded},
     {"prepare-calls",
      "removes markers, gives host calls but typed ones row-major arrays, and scatters operands of "
-     "their "
-     "results' layouts",
+     "their results' layouts",
      PrepareCalls},
     {"inline-maps", "replaces maps by their computations on whole arrays", InlineMaps},
     {"expand-ops", "expands ops without code of their own", ExpandOps},

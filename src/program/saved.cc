@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "program/check.h"
 #include "program/members.h"
+#include "tensor/layouts.h"
 
 namespace kiln::program {
 namespace {
@@ -344,14 +345,9 @@ class Reader {
     Get(order);
     if (!ok()) return;
     if (type == ElementType::kInvalid) return Fail("a shape's element type");
-    std::vector<bool> seen(dimensions.size());
-    bool permutes = order.empty() || order.size() == dimensions.size();
-    for (size_t i = 0; permutes && i < order.size(); ++i) {
-      const auto d = static_cast<uint64_t>(order[i]);
-      permutes = d < seen.size() && !seen[d];
-      if (permutes) seen[d] = true;
+    if (!order.empty() && !IsPermutation(order, std::ssize(dimensions))) {
+      return Fail("a shape's layout");
     }
-    if (!permutes) return Fail("a shape's layout");
     shape = Shape(type, std::move(dimensions));
     if (!order.empty()) shape.set_minor_to_major(std::move(order));
   }

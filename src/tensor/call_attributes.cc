@@ -25,7 +25,7 @@ class AttributeReader : public TextScanner {
     do {
       CallAttribute& member = members.emplace_back();
       if (Peek() == '"') {
-        KILN_ASSIGN_OR_RETURN(member.name, String());
+        KILN_ASSIGN_OR_RETURN(member.name, MlirString());
       } else {
         member.name = TakeWord();
         if (member.name.empty()) return Fail("the name of an attribute");
@@ -59,7 +59,7 @@ class AttributeReader : public TextScanner {
     }
     if (Peek() == '"') {
       out.kind = Kind::kString;
-      KILN_ASSIGN_OR_RETURN(const std::string text, String());
+      KILN_ASSIGN_OR_RETURN(const std::string text, MlirString());
       out.count = std::ssize(text);
       const auto* begin = reinterpret_cast<const std::byte*>(text.c_str());
       out.bytes.assign(begin, begin + text.size() + 1);
@@ -239,23 +239,6 @@ class AttributeReader : public TextScanner {
     const auto* bytes = reinterpret_cast<const std::byte*>(&bits);
     out.bytes.insert(out.bytes.end(), bytes, bytes + ByteWidth(out.type));
     return OkStatus();
-  }
-
-  // With MLIR's escapes: \n, \t, \", \\ and two hexadecimal digits.
-  Result<std::string> String() {
-    KILN_ASSIGN_OR_RETURN(const std::string_view body, RawString());
-    return Unescaped(body, [&](size_t i, std::string& value) -> Result<size_t> {
-      constexpr std::string_view kLetters = "nt\"\\", kMeant = "\n\t\"\\";
-      if (const size_t letter = kLetters.find(body[i]); letter != std::string_view::npos) {
-        value += kMeant[letter];
-        return i + 1;
-      }
-      if (i + 1 >= body.size() || HexValue(body[i]) < 0 || HexValue(body[i + 1]) < 0) {
-        return FailAt(PositionOf(body) + i, "an escape of MLIR");
-      }
-      value += static_cast<char>(16 * HexValue(body[i]) + HexValue(body[i + 1]));
-      return i + 2;
-    });
   }
 
   static constexpr int64_t kMaxElements = int64_t{1} << 28;

@@ -1,5 +1,6 @@
 #include "tensor/call_signature.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/strings.h"
@@ -9,6 +10,11 @@ namespace kiln {
 namespace {
 
 constexpr int64_t kVersion = 2;
+
+// By their numbers.
+constexpr std::string_view kApiVersions[] = {
+    "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
 
 void Put(std::string& out, int64_t value) {
   for (int shift = 0; shift < 64; shift += 8) {
@@ -80,6 +86,17 @@ class Reader {
 };
 
 }  // namespace
+
+std::string_view ApiVersionName(int64_t version) {
+  const bool known = version >= 0 && version < std::ssize(kApiVersions);
+  return known ? kApiVersions[version] : "";
+}
+
+std::optional<int64_t> ApiVersionByName(std::string_view name) {
+  const auto* found = std::ranges::find(kApiVersions, name);
+  if (found == std::end(kApiVersions)) return std::nullopt;
+  return found - kApiVersions;
+}
 
 std::string CallSignature::Encode() const {
   std::string out;

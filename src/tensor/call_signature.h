@@ -1,6 +1,7 @@
 // The description of a call for a function outside generated code, in addition to addresses.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,12 @@
 #include "tensor/shape.h"
 
 namespace kiln {
+
+// XLA's calling conventions of custom calls by their numbers: 0 unspecified, 1 original, 2 with a
+// status, 3 with a status and the text, 4 with typed attributes. "", or none, for unknown ones.
+std::string_view ApiVersionName(int64_t version);
+std::optional<int64_t> ApiVersionByName(std::string_view name);
+inline constexpr int64_t kTypedApiVersion = 4;
 
 // Operands and results are arrays, each with its layout in memory: tuples are flattened, in order,
 // and tokens omitted.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "stablehlo/bytecode/operations.h"
+#include "tensor/call_signature.h"
 #include "tensor/shape.h"
 
 namespace kiln::stablehlo {
@@ -41,11 +42,6 @@ std::string_view FieldName(std::string_view name) {
   if (name == "channel_type") return "type";
   return name;
 }
-
-// By their numbers.
-constexpr std::string_view kApiVersions[] = {
-    "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
-    "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
 
 bool IsEmpty(const Attribute& attribute) {
   switch (attribute.kind) {
@@ -212,11 +208,9 @@ Result<const Attribute*> Upgrade::ConvertKind(const VhloAttribute& attribute,
     return tables_.Make({.kind = AttributeKind::kUnit}, offset);
   }
   // A number.
-  const auto* found = std::ranges::find(kApiVersions, value.text);
-  if (!value.is(AttributeKind::kEnum) || found == std::end(kApiVersions)) {
-    return fail("the version of an interface");
-  }
-  return tables_.MakeInt(found - kApiVersions, 32, offset);
+  const std::optional<int64_t> version = ApiVersionByName(value.text);
+  if (!value.is(AttributeKind::kEnum) || !version) return fail("the version of an interface");
+  return tables_.MakeInt(*version, 32, offset);
 }
 
 Result<const Attribute*> Upgrade::ConvertField(const Attribute& value, size_t offset) {

@@ -128,11 +128,11 @@ Result<Values> CustomCall(Op& op) {
   KILN_ASSIGN_OR_RETURN(int64_t version, op.Int("api_version", 1));
   // Portable programs have typed calls as calls of version 1 with this attribute.
   const Attribute* config = op.Find("mhlo.backend_config");
-  if (config && config->is(AttributeKind::kDictionary)) version = ir::kTypedApiVersion;
+  if (config && config->is(AttributeKind::kDictionary)) version = kTypedApiVersion;
   Attributes attributes;
   if (!aliases.empty()) attributes.Set(Attr::kOutputToOperandAliasing, std::move(aliases));
   // The original one is HLO's default.
-  if (const std::string_view name = ir::ApiVersionName(version); version != 1 && !name.empty()) {
+  if (const std::string_view name = ApiVersionName(version); version > 1 && !name.empty()) {
     attributes.Set(Attr::kApiVersion, std::string(name));
   }
   if (!config) config = op.Find("backend_config");
@@ -146,7 +146,7 @@ Result<Values> CustomCall(Op& op) {
   }
   KILN_RETURN_IF_ERROR(TakeLayouts(op, "operand_layouts", operands));
   KILN_RETURN_IF_ERROR(TakeLayouts(op, "result_layouts", results));
-  const bool typed = version == ir::kTypedApiVersion;
+  const bool typed = version == kTypedApiVersion;
   for (size_t i = 0; i < operands.size(); ++i) {
     shapes.others[i] = ForCall(op, shapes.others[i], operands[i], typed);
   }

@@ -76,25 +76,6 @@ Result<Number> Scanner::TakeNumber() {
   return number;
 }
 
-Result<std::string> Scanner::String() {
-  KILN_ASSIGN_OR_RETURN(const std::string_view body, RawString());
-  return Unescaped(body, [&](size_t i, std::string& value) -> Result<size_t> {
-    const char c = body[i];
-    if (c == 'n' || c == 't') {
-      value += c == 'n' ? '\n' : '\t';
-    } else if (c == '"' || c == '\\') {
-      value += c;
-    } else if (i + 1 < body.size() && HexValue(c) >= 0 && HexValue(body[i + 1]) >= 0) {
-      value += static_cast<char>(HexValue(c) * 16 + HexValue(body[i + 1]));
-      return i + 2;
-    } else {
-      return FailAt(PositionOf(body) + i,
-                    "'n', 't', a quote, a backslash or two hexadecimal digits after a backslash");
-    }
-    return i + 1;
-  });
-}
-
 Status Scanner::SkipBalanced() {
   const size_t begin = position();
   std::string open;

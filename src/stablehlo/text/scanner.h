@@ -35,7 +35,7 @@ class Scanner : public TextScanner {
   Result<Number> TakeNumber();
   bool LookingAtNumber();
   // A string in double quotes, with MLIR's escapes.
-  Result<std::string> String();
+  Result<std::string> String() { return MlirString(); }
   // Skips brackets of any kind with their contents.
   Status SkipBalanced();
 
