@@ -13,6 +13,13 @@ std::string_view TextOf(const char* text, size_t size) {
   return text == nullptr ? std::string_view() : std::string_view(text, size);
 }
 
+/** Reads what the caller says of a new buffer. */
+template <typename Args>
+PJRT_Error* ReadShape(const Args& args, PJRT_Memory* memory, BufferSpec* spec) {
+  return ReadSpec(args.client->client, memory, args.shape_element_type, args.shape_dims,
+                  args.shape_num_dims, args.shape_layout, spec);
+}
+
 /** Starts to copy a part of a buffer to the caller's memory. */
 PJRT_Error* ReadPart(kiln_buffer* memory, int64_t offset, int64_t size, void* to,
                      kiln_event** done) {
@@ -85,12 +92,9 @@ void EndDependency(PJRT_Buffer_DonateWithControlDependency_Callback_Args* args) 
 
 /** A buffer that waits for another one's value. */
 struct PJRT_FulfillAliasBufferCallback {
-  std::shared_ptr<kiln_jax::Client> client;
+  kiln_jax::BufferSpec spec;
   kiln_jax::BufferHandle memory;
   kiln_jax::EventHandle ready;
-  PJRT_Buffer_Type type;
-  std::vector<int64_t> dims;
-  size_t bytes;
   const void* address;  // while it is pending it may be donated, and tell its address no more
 };
 
@@ -101,14 +105,17 @@ using Alias = PJRT_FulfillAliasBufferCallback;
 
 /** Copies the value of `buffer` into the alias, which is ready then. */
 PJRT_Error* CopyToAlias(PJRT_Buffer* buffer, std::unique_ptr<Alias> alias) {
-  if (buffer->type != alias->type || buffer->dims != alias->dims) {
+  if (buffer->type != alias->spec.type || buffer->dims != alias->spec.dims) {
     return InvalidArgument("the buffer has another shape than its alias");
   }
-  const BufferHandle source(Retain(buffer));
+  if (buffer->layout != alias->spec.layout) {
+    return UnimplementedError("buffers that are not in the order of elements of their alias");
+  }
+  const BufferHandle source = Retain(buffer);
   if (source == nullptr) return DeletedError();
   kiln_event* copied = nullptr;
   kiln_error* error = kiln_buffer_copy_to_host_async(
-      source.get(), const_cast<void*>(alias->address), alias->bytes, &copied);
+      source.get(), const_cast<void*>(alias->address), alias->spec.bytes, &copied);
   if (error != nullptr) return TakeError(error);
   const EventHandle event(copied);
   error = kiln_event_on_ready(
@@ -128,13 +135,9 @@ PJRT_Error* UninitializedBuffer(PJRT_Client_CreateUninitializedBuffer_Args* args
   if (memory == nullptr && args->device != nullptr) memory = args->device->memories[0];
   BufferSpec spec;
   BufferHandle made;
-  if (PJRT_Error* error =
-          ReadSpec(args->client->client, memory, args->shape_element_type, args->shape_dims,
-                   args->shape_num_dims, args->shape_layout, &spec)) {
-    return error;
-  }
+  if (PJRT_Error* error = ReadShape(*args, memory, &spec)) return error;
   if (PJRT_Error* error = Allocate(spec, &made)) return error;
-  args->buffer = MakeBuffer(std::move(spec), std::move(made));
+  args->buffer = new PJRT_Buffer(std::move(spec), std::move(made));
   return nullptr;
 }
 
@@ -145,14 +148,10 @@ PJRT_Error* ErrorBuffer(PJRT_Client_CreateErrorBuffer_Args* args) {
   BufferSpec spec;
   BufferHandle made;
   EventHandle ready;
-  if (PJRT_Error* error =
-          ReadSpec(args->client->client, args->memory, args->shape_element_type, args->shape_dims,
-                   args->shape_num_dims, args->shape_layout, &spec)) {
-    return error;
-  }
+  if (PJRT_Error* error = ReadShape(*args, args->memory, &spec)) return error;
   if (PJRT_Error* error = AllocatePending(spec, &made, &ready)) return error;
   SetEvent(ready.get(), args->error_code, TextOf(args->error_message, args->error_message_size));
-  args->buffer = MakeBuffer(std::move(spec), std::move(made));
+  args->buffer = new PJRT_Buffer(std::move(spec), std::move(made));
   return nullptr;
 }
 
@@ -160,18 +159,12 @@ PJRT_Error* AliasBuffer(PJRT_Client_CreateAliasBuffer_Args* args) {
   BufferSpec spec;
   BufferHandle made;
   EventHandle ready;
-  if (PJRT_Error* error =
-          ReadSpec(args->client->client, args->memory, args->shape_element_type, args->shape_dims,
-                   args->shape_num_dims, args->shape_layout, &spec)) {
-    return error;
-  }
+  if (PJRT_Error* error = ReadShape(*args, args->memory, &spec)) return error;
   if (PJRT_Error* error = AllocatePending(spec, &made, &ready)) return error;
   const void* address = nullptr;
   if (kiln_error* error = kiln_buffer_address(made.get(), &address)) return TakeError(error);
-  kiln_buffer_retain(made.get());
-  std::unique_ptr<Alias> alias(new Alias{spec.client, BufferHandle(made.get()), std::move(ready),
-                                         spec.type, spec.dims, spec.bytes, address});
-  args->alias_buffer = MakeBuffer(std::move(spec), std::move(made));
+  std::unique_ptr<Alias> alias(new Alias{spec, Share(made), std::move(ready), address});
+  args->alias_buffer = new PJRT_Buffer(std::move(spec), std::move(made));
   args->fulfill_alias_buffer_cb = alias.release();
   return nullptr;
 }
@@ -195,19 +188,19 @@ PJRT_Error* FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args* args) {
 }
 
 PJRT_Error* BufferRawToHost(PJRT_Buffer_CopyRawToHost_Args* args) {
-  const BufferHandle memory(Retain(args->buffer));
+  const BufferHandle memory = Retain(args->buffer);
   if (memory == nullptr) return DeletedError();
   kiln_event* done = nullptr;
   if (PJRT_Error* error =
           ReadPart(memory.get(), args->offset, args->transfer_size, args->dst, &done)) {
     return error;
   }
-  args->event = MakeEvent(done);
+  args->event = MakeEvent(EventHandle(done));
   return nullptr;
 }
 
 PJRT_Error* BufferRawToHostFuture(PJRT_Buffer_CopyRawToHostFuture_Args* args) {
-  BufferHandle memory(Retain(args->buffer));
+  BufferHandle memory = Retain(args->buffer);
   if (memory == nullptr) return DeletedError();
   const auto bytes = static_cast<int64_t>(args->buffer->bytes);
   if (args->offset < 0 || args->transfer_size < 0 || args->offset > bytes ||
@@ -232,19 +225,18 @@ PJRT_Error* BufferDonateWithDependency(PJRT_Buffer_DonateWithControlDependency_A
     return TakeError(error);
   }
   std::unique_ptr<Dependency> dependency(new Dependency{buffer->client, EventHandle(made)});
-  BufferSpec spec{buffer->client, buffer->memory, buffer->type, buffer->dims, buffer->bytes};
-  BufferHandle memory;
+  auto donated = std::make_unique<PJRT_Buffer>(static_cast<const BufferSpec&>(*buffer));
+  donated->borrowed = buffer->borrowed;
   {
     std::lock_guard<std::mutex> lock(buffer->mutex);
     if (buffer->buffer == nullptr) return DeletedError();
     if (buffer->external > 0) {
       return InvalidArgument("the buffer's memory is in use by the caller and cannot be donated");
     }
-    if (kiln_error* error = kiln_buffer_delay(buffer->buffer, made)) return TakeError(error);
-    memory.reset(std::exchange(buffer->buffer, nullptr));
+    if (kiln_error* error = kiln_buffer_delay(buffer->buffer.get(), made)) return TakeError(error);
+    donated->buffer = std::move(buffer->buffer);
   }
-  args->out_buffer = MakeBuffer(std::move(spec), std::move(memory));
-  args->out_buffer->borrowed = buffer->borrowed;
+  args->out_buffer = donated.release();
   args->callback_data = dependency.release();
   args->dependency_ready_callback = EndDependency;
   return nullptr;

@@ -1,7 +1,6 @@
 #include "plugin/buffer.h"
 
 #include <array>
-#include <utility>
 
 #include "plugin/dtype.h"
 #include "plugin/error.h"
@@ -25,43 +24,40 @@ constexpr size_t kCopiedBytes = 1 << 20;
 
 /** The address of the elements, without a wait for them. */
 PJRT_Error* Address(PJRT_Buffer* buffer, const void** address) {
-  kiln_buffer* memory = Retain(buffer);
+  const BufferHandle memory = Retain(buffer);
   if (memory == nullptr) return DeletedError();
-  kiln_error* error = kiln_buffer_address(memory, address);
-  kiln_buffer_release(memory);
-  return TakeError(error);
+  return TakeError(kiln_buffer_address(memory.get(), address));
 }
 
 }  // namespace
 
-PJRT_Buffer* MakeBuffer(std::shared_ptr<Client> client, PJRT_Memory* memory, PJRT_Buffer_Type type,
-                        std::vector<int64_t> dims, size_t bytes, kiln_buffer* buffer) {
-  PJRT_Buffer* made = new (std::nothrow) PJRT_Buffer;
-  if (made == nullptr) {
-    kiln_buffer_release(buffer);
-    throw std::bad_alloc();
+PJRT_Error* ReadSpec(const std::shared_ptr<Client>& client, PJRT_Memory* memory,
+                     PJRT_Buffer_Type type, const int64_t* dims, size_t rank,
+                     const PJRT_Buffer_MemoryLayout* layout, BufferSpec* spec) {
+  const kiln_dtype dtype = DtypeOf(type);
+  if (dtype == 0) return UnimplementedError("buffers of the element type " + std::to_string(type));
+  spec->client = client;
+  spec->memory = memory == nullptr ? client->memory_list[0] : memory;
+  spec->type = type;
+  spec->dims.assign(dims, dims + rank);
+  int64_t bytes = ElementBytes(dtype);
+  for (const int64_t size : spec->dims) {
+    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes)) {
+      return InvalidArgument("the sizes of the array are negative or too large");
+    }
   }
-  made->client = std::move(client);
-  made->memory = memory;
-  made->type = type;
-  made->dims = std::move(dims);
-  made->bytes = bytes;
-  made->buffer = buffer;
-  return made;
+  spec->bytes = static_cast<size_t>(bytes);
+  return ReadLayout(layout, spec->dims, ElementBytes(dtype), &spec->layout);
 }
 
-kiln_buffer* Retain(PJRT_Buffer* buffer) {
+BufferHandle Retain(PJRT_Buffer* buffer) {
   std::lock_guard<std::mutex> lock(buffer->mutex);
-  kiln_buffer_retain(buffer->buffer);
-  return buffer->buffer;
+  return Share(buffer->buffer);
 }
 
 PJRT_Error* DeletedError() { return InvalidArgument("the buffer has been deleted or donated"); }
 
 PJRT_Error* BufferDestroy(PJRT_Buffer_Destroy_Args* args) {
-  if (args->buffer == nullptr) return nullptr;
-  kiln_buffer_release(args->buffer->buffer);
-  kiln_buffer_release(args->buffer->held);
   delete args->buffer;
   return nullptr;
 }
@@ -119,12 +115,9 @@ PJRT_Error* BufferMemory(PJRT_Buffer_Memory_Args* args) {
 }
 
 PJRT_Error* BufferDelete(PJRT_Buffer_Delete_Args* args) {
-  kiln_buffer* memory;
-  {
-    std::lock_guard<std::mutex> lock(args->buffer->mutex);
-    memory = std::exchange(args->buffer->buffer, nullptr);
-  }
-  kiln_buffer_release(memory);  // executions that read it have references of their own
+  BufferHandle last;  // released behind the lock; executions that read it have their own
+  std::lock_guard<std::mutex> lock(args->buffer->mutex);
+  last.swap(args->buffer->buffer);
   return nullptr;
 }
 
@@ -144,10 +137,11 @@ PJRT_Error* BufferIsOnCpu(PJRT_Buffer_IsOnCpu_Args* args) {
   const bool is_gpu = args->buffer->client->is_gpu && args->buffer->memory->kind_id == 0;
   const bool is_token = args->buffer->type == PJRT_Buffer_Type_TOKEN;
   if (is_gpu || is_token || !args->buffer->layout.empty()) return nullptr;
-  kiln_buffer* memory = Retain(args->buffer);
+  const BufferHandle memory = Retain(args->buffer);
   if (memory == nullptr) return nullptr;
   kiln_event* ready = nullptr;
-  kiln_error* error = kiln_buffer_ready(memory, &ready);
+  kiln_error* error = kiln_buffer_ready(memory.get(), &ready);
+  const EventHandle owner(ready);
   if (error == nullptr && kiln_event_is_ready(ready) != 0) {
     error = kiln_event_wait(ready, 0);
     args->is_on_cpu = error == nullptr;
@@ -156,19 +150,15 @@ PJRT_Error* BufferIsOnCpu(PJRT_Buffer_IsOnCpu_Args* args) {
     if (!args->is_on_cpu) args->buffer->is_copied = true;
   }
   kiln_error_release(error);
-  kiln_event_release(ready);
-  kiln_buffer_release(memory);
   return nullptr;
 }
 
 PJRT_Error* BufferReadyEvent(PJRT_Buffer_ReadyEvent_Args* args) {
-  kiln_buffer* memory = Retain(args->buffer);
+  const BufferHandle memory = Retain(args->buffer);
   if (memory == nullptr) return DeletedError();
   kiln_event* ready = nullptr;
-  kiln_error* error = kiln_buffer_ready(memory, &ready);
-  kiln_buffer_release(memory);
-  if (error != nullptr) return TakeError(error);
-  args->event = MakeEvent(ready);
+  if (kiln_error* error = kiln_buffer_ready(memory.get(), &ready)) return TakeError(error);
+  args->event = MakeEvent(EventHandle(ready));
   return nullptr;
 }
 
@@ -183,22 +173,16 @@ PJRT_Error* BufferIncreaseReferences(PJRT_Buffer_IncreaseExternalReferenceCount_
   PJRT_Buffer* buffer = args->buffer;
   std::lock_guard<std::mutex> lock(buffer->mutex);
   if (buffer->buffer == nullptr) return DeletedError();
-  if (buffer->external++ == 0) {
-    buffer->held = buffer->buffer;
-    kiln_buffer_retain(buffer->held);
-  }
+  if (buffer->external++ == 0) buffer->held = Share(buffer->buffer);
   return nullptr;
 }
 
 PJRT_Error* BufferDecreaseReferences(PJRT_Buffer_DecreaseExternalReferenceCount_Args* args) {
   PJRT_Buffer* buffer = args->buffer;
-  kiln_buffer* last = nullptr;
-  {
-    std::lock_guard<std::mutex> lock(buffer->mutex);
-    if (buffer->external == 0) return InvalidArgument("the buffer has no external references");
-    if (--buffer->external == 0) last = std::exchange(buffer->held, nullptr);
-  }
-  kiln_buffer_release(last);
+  BufferHandle last;  // released behind the lock
+  std::lock_guard<std::mutex> lock(buffer->mutex);
+  if (buffer->external == 0) return InvalidArgument("the buffer has no external references");
+  if (--buffer->external == 0) last.swap(buffer->held);
   return nullptr;
 }
 

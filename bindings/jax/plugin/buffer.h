@@ -6,40 +6,55 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
-#include "kiln/buffer.h"
 #include "plugin/api/buffer.h"
 #include "plugin/client.h"
 #include "plugin/error.h"
+#include "plugin/handles.h"
 #include "plugin/layout.h"
 
-/** An array. Its type and sizes stay when its memory has been deleted or donated. Any thread. */
-struct PJRT_Buffer {
-  std::shared_ptr<kiln_jax::Client> client;
+namespace kiln_jax {
+
+/** The type and place of an array. */
+struct BufferSpec {
+  std::shared_ptr<Client> client;
   PJRT_Memory* memory = nullptr;  // of the client
-  PJRT_Buffer_Type type;
-  bool borrowed = false;  // the caller's memory, which no execution may write
+  PJRT_Buffer_Type type = PJRT_Buffer_Type_INVALID;
   std::vector<int64_t> dims;
-  kiln_jax::Layout layout;
+  Layout layout;
   size_t bytes = 0;
+};
+
+}  // namespace kiln_jax
+
+/** An array. What it is stays when its memory has been deleted or donated. Any thread. */
+struct PJRT_Buffer : kiln_jax::BufferSpec {
+  explicit PJRT_Buffer(kiln_jax::BufferSpec spec, kiln_jax::BufferHandle memory = nullptr)
+      : BufferSpec(std::move(spec)), buffer(std::move(memory)) {}
+
+  bool borrowed = false;                // the caller's memory, which no execution may write
   std::atomic<bool> is_copied = false;  // once told not to be on the CPU, as it was not ready
 
   std::mutex mutex;               // guards the members below
-  kiln_buffer* buffer = nullptr;  // one reference; NULL: deleted or donated
+  kiln_jax::BufferHandle buffer;  // NULL: deleted or donated
   int external = 0;               // the caller's direct uses of the memory
-  kiln_buffer* held = nullptr;    // one reference while there are any
+  kiln_jax::BufferHandle held;    // the memory while there are any
 };
 
 namespace kiln_jax {
 
-/** Makes a buffer that takes over the reference `buffer`. Throws std::bad_alloc, with the reference
- *  released. */
-PJRT_Buffer* MakeBuffer(std::shared_ptr<Client> client, PJRT_Memory* memory, PJRT_Buffer_Type type,
-                        std::vector<int64_t> dims, size_t bytes, kiln_buffer* buffer);
+/** Reads what the caller says of an array: INVALID_ARGUMENT or UNIMPLEMENTED for arrays that no
+ *  buffer can have.
+ *  @param memory NULL: the client's default
+ *  @param layout NULL: row-major */
+PJRT_Error* ReadSpec(const std::shared_ptr<Client>& client, PJRT_Memory* memory,
+                     PJRT_Buffer_Type type, const int64_t* dims, size_t rank,
+                     const PJRT_Buffer_MemoryLayout* layout, BufferSpec* spec);
 
-/** The memory of the buffer, with a reference for the caller; NULL if deleted or donated. */
-kiln_buffer* Retain(PJRT_Buffer* buffer);
+/** The memory of the buffer; NULL if deleted or donated. */
+BufferHandle Retain(PJRT_Buffer* buffer);
 
 /** The error for a use of a buffer without memory. */
 PJRT_Error* DeletedError();

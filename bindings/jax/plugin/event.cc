@@ -63,20 +63,8 @@ void Promise::OnReady(PJRT_Event_OnReadyCallback function, void* user_arg) {
   function(Error(), user_arg);
 }
 
-PJRT_Event* MakeEvent(kiln_event* event) {
-  PJRT_Event* made = new (std::nothrow) PJRT_Event{event, nullptr};
-  if (made == nullptr) {
-    kiln_event_release(event);
-    throw std::bad_alloc();
-  }
-  return made;
-}
-
 PJRT_Error* EventDestroy(PJRT_Event_Destroy_Args* args) {
-  if (args->event != nullptr) {
-    kiln_event_release(args->event->event);
-    delete args->event;
-  }
+  delete args->event;
   return nullptr;
 }
 
@@ -85,7 +73,8 @@ PJRT_Error* EventIsReady(PJRT_Event_IsReady_Args* args) {
     args->is_ready = promise->IsReady();
     return nullptr;
   }
-  args->is_ready = args->event->event == nullptr || kiln_event_is_ready(args->event->event) != 0;
+  args->is_ready =
+      args->event->event == nullptr || kiln_event_is_ready(args->event->event.get()) != 0;
   return nullptr;
 }
 
@@ -93,10 +82,10 @@ PJRT_Error* EventError(PJRT_Event_Error_Args* args) {
   const Promise* promise = args->event->promise.get();
   if (promise != nullptr && promise->IsReady()) return promise->Error();
   if (promise == nullptr && args->event->event == nullptr) return nullptr;
-  if (promise != nullptr || kiln_event_is_ready(args->event->event) == 0) {
+  if (promise != nullptr || kiln_event_is_ready(args->event->event.get()) == 0) {
     return MakeError(PJRT_Error_Code_FAILED_PRECONDITION, "the event is not ready");
   }
-  return TakeError(kiln_event_wait(args->event->event, -1));
+  return TakeError(kiln_event_wait(args->event->event.get(), -1));
 }
 
 PJRT_Error* EventAwait(PJRT_Event_Await_Args* args) {
@@ -105,7 +94,7 @@ PJRT_Error* EventAwait(PJRT_Event_Await_Args* args) {
     return promise->Error();
   }
   if (args->event->event == nullptr) return nullptr;
-  return TakeError(kiln_event_wait(args->event->event, -1));
+  return TakeError(kiln_event_wait(args->event->event.get(), -1));
 }
 
 PJRT_Error* EventOnReady(PJRT_Event_OnReady_Args* args) {
@@ -119,10 +108,10 @@ PJRT_Error* EventOnReady(PJRT_Event_OnReady_Args* args) {
   }
   Callback* callback = new Callback{args->callback, args->user_arg};
   // The callback may release the event before the call returns.
-  kiln_event* event = args->event->event;
+  kiln_event* event = args->event->event.get();
   kiln_event_retain(event);
+  const EventHandle owner(event);
   kiln_error* error = kiln_event_on_ready(event, Call, callback, Destroy);
-  kiln_event_release(event);
   if (error != nullptr) delete callback;
   return TakeError(error);
 }

@@ -8,11 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "kiln/event.h"
 #include "plugin/api/async.h"
 #include "plugin/api/event.h"
+#include "plugin/handles.h"
 
 namespace kiln_jax {
 
@@ -45,15 +46,16 @@ class Promise {
 
 /** The completion of asynchronous work. Without event and promise it is ready, without an error. */
 struct PJRT_Event {
-  kiln_event* event = nullptr;  // one reference
+  kiln_jax::EventHandle event;
   std::shared_ptr<kiln_jax::Promise> promise;
 };
 
 namespace kiln_jax {
 
-/** Makes an event that takes over the reference `event`; NULL for work that is done. Throws
- *  std::bad_alloc, with the reference released. */
-PJRT_Event* MakeEvent(kiln_event* event);
+/** Makes an event of the caller's; NULL for work that is done. */
+inline PJRT_Event* MakeEvent(EventHandle event) {
+  return new PJRT_Event{std::move(event), nullptr};
+}
 
 PJRT_Error* EventDestroy(PJRT_Event_Destroy_Args* args);
 PJRT_Error* EventIsReady(PJRT_Event_IsReady_Args* args);

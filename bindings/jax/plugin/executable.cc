@@ -5,14 +5,12 @@
 #include "plugin/error.h"
 #include "plugin/program.h"
 
-namespace kiln_jax {}  // namespace kiln_jax
-
 PJRT_Executable::PJRT_Executable(std::shared_ptr<const kiln_jax::Program> shared)
     : program(std::move(shared)) {
   for (const kiln_jax::Argument& argument : program->arguments) {
     layouts.push_back({kiln_jax::LayoutText(argument.layout, argument.dims.size())});
   }
-  for (const kiln_jax::Output& output : program->outputs) {
+  for (const kiln_jax::BufferSpec& output : program->outputs) {
     layouts.push_back({kiln_jax::LayoutText(output.layout, output.dims.size())});
   }
   for (PJRT_Layouts_MemoryLayout& layout : layouts) {

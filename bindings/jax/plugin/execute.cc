@@ -1,5 +1,6 @@
 // Executions.
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "plugin/buffer.h"
@@ -24,13 +25,10 @@ class Arguments {
   Arguments& operator=(const Arguments&) = delete;
 
   ~Arguments() {
-    for (size_t i = 0; i < memories_.size(); ++i) {
-      if (i < passed_.size() && passed_[i] != memories_[i]) kiln_buffer_release(passed_[i]);
-      if (!accepted_ && taken_from_[i] != nullptr) {
-        std::lock_guard<std::mutex> lock(taken_from_[i]->mutex);
-        std::swap(taken_from_[i]->buffer, memories_[i]);
-      }
-      kiln_buffer_release(memories_[i]);
+    for (size_t i = 0; !accepted_ && i < memories_.size(); ++i) {
+      if (taken_from_[i] == nullptr) continue;
+      std::lock_guard<std::mutex> lock(taken_from_[i]->mutex);
+      taken_from_[i]->buffer.swap(memories_[i]);
     }
   }
 
@@ -41,7 +39,7 @@ class Arguments {
     kiln_error* error = kiln_buffer_create(program_.device->device, KILN_TOKEN, nullptr, 0, &token);
     if (error != nullptr) return TakeError(error);
     taken_from_.push_back(nullptr);
-    memories_.push_back(token);
+    memories_.emplace_back(token);
     passed_.push_back(token);
     return nullptr;
   }
@@ -53,27 +51,24 @@ class Arguments {
     const bool is_moved = buffer->memory->place != program_.device->device;
     {
       std::lock_guard<std::mutex> lock(buffer->mutex);
-      kiln_buffer* memory = buffer->buffer;
-      if (memory == nullptr) return GoneError(buffer, index, donate);
+      if (buffer->buffer == nullptr) return GoneError(buffer, index, donate);
       // An argument whose memory others see is copied, and gone all the same.
       const bool shared = buffer->borrowed || buffer->external > 0;
-      taken_from_.push_back(donate ? buffer : nullptr);
       if ((donate && !shared) || is_moved) donated_.push_back(index);
-      if (donate) {
-        buffer->buffer = nullptr;
-      } else {
-        kiln_buffer_retain(memory);
-      }
-      memories_.push_back(memory);
+      taken_from_.push_back(donate ? buffer : nullptr);
+      memories_.push_back(donate ? std::move(buffer->buffer) : Share(buffer->buffer));
     }
-    kiln_buffer* passed = memories_.back();
-    kiln_error* error = nullptr;
+    kiln_buffer* passed = memories_.back().get();
     if (is_moved) {
-      error = kiln_buffer_copy_to_device_async(memories_.back(), program_.device->device, nullptr,
-                                               &passed);
+      if (kiln_error* error =
+              kiln_buffer_copy_to_device_async(passed, program_.device->device, nullptr, &passed)) {
+        return TakeError(error);
+      }
+      BufferHandle moved(passed);
+      moved_.push_back(std::move(moved));
     }
     passed_.push_back(passed);
-    return TakeError(error);
+    return nullptr;
   }
 
   void Accept() { accepted_ = true; }
@@ -134,9 +129,10 @@ class Arguments {
   }
 
   const Program& program_;
-  std::vector<kiln_buffer*> memories_;    // one reference each
+  std::vector<BufferHandle> memories_;
   std::vector<PJRT_Buffer*> taken_from_;  // buffers that have given up their memory, or NULL
-  std::vector<kiln_buffer*> passed_;      // the memories, or copies with one reference each
+  std::vector<BufferHandle> moved_;       // copies on the program's device
+  std::vector<kiln_buffer*> passed_;      // the memories, or copies
   std::vector<size_t> donated_;
   bool accepted_ = false;
 };
@@ -172,42 +168,24 @@ PJRT_Error* CheckCall(const PJRT_LoadedExecutable_Execute_Args& args) {
   return nullptr;
 }
 
-/** Moves results in host memory, which a GPU's program makes in its own, there. */
-PJRT_Error* MoveOutputs(const Program& program, std::vector<kiln_buffer*>* results) {
-  for (size_t i = 0; i < results->size(); ++i) {
-    kiln_device* place = program.outputs[i].memory->place;
-    if (place == program.device->device) continue;
-    kiln_buffer* moved = nullptr;
-    if (kiln_error* error =
-            kiln_buffer_copy_to_device_async((*results)[i], place, nullptr, &moved)) {
-      return TakeError(error);
-    }
-    kiln_buffer_release(std::exchange((*results)[i], moved));
+/** The results of a program, without memory yet. */
+std::vector<std::unique_ptr<PJRT_Buffer>> MakeOutputs(const Program& program) {
+  std::vector<std::unique_ptr<PJRT_Buffer>> outputs;
+  outputs.reserve(program.outputs.size());
+  for (const BufferSpec& output : program.outputs) {
+    outputs.push_back(std::make_unique<PJRT_Buffer>(output));
   }
-  return nullptr;
+  return outputs;
 }
 
-/** Makes the buffers of the results, all or none. */
-void MakeOutputs(const Program& program, std::vector<kiln_buffer*>* results, PJRT_Buffer** places) {
-  size_t made = 0;
-  try {
-    for (; made < results->size(); ++made) {
-      const Output& output = program.outputs[made];
-      std::vector<int64_t> dims = output.dims;
-      Layout layout = output.layout;
-      kiln_buffer* result = std::exchange((*results)[made], nullptr);
-      places[made] = MakeBuffer(program.client, output.memory, output.type, std::move(dims),
-                                output.bytes, result);
-      places[made]->layout = std::move(layout);
-    }
-  } catch (...) {
-    for (size_t i = 0; i < made; ++i) {
-      kiln_buffer_release(places[i]->buffer);
-      delete places[i];
-    }
-    for (kiln_buffer* result : *results) kiln_buffer_release(result);
-    throw;
-  }
+/** Moves a result in host memory, which a GPU's program makes in its own, there. */
+PJRT_Error* Move(const Program& program, PJRT_Buffer* output) {
+  if (output->memory->place == program.device->device) return nullptr;
+  kiln_buffer* moved = nullptr;
+  kiln_error* error = kiln_buffer_copy_to_device_async(output->buffer.get(), output->memory->place,
+                                                       nullptr, &moved);
+  output->buffer.reset(moved);
+  return TakeError(error);
 }
 
 /** Counts the execution as one that may call into Python, until its end. Without memory it does
@@ -236,14 +214,15 @@ PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args) {
     PJRT_Error* error = needs_token ? arguments.AddToken() : arguments.Add(argument, donate);
     if (error != nullptr) return error;
   }
-  std::vector<kiln_buffer*> results(program.outputs.size());
+  std::vector<std::unique_ptr<PJRT_Buffer>> outputs = MakeOutputs(program);
+  std::unique_ptr<PJRT_Event> event(MakeEvent(nullptr));
+  std::vector<kiln_buffer*> results(outputs.size());
   kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;
   options.donated = arguments.donated().data();
   options.donated_count = arguments.donated().size();
   options.timeout_ns = program.client->timeout_ns;
   kiln_buffer* const* argument_list = arguments.passed().data();
   kiln_buffer** result_list = results.data();
-  // A caller without a place for the event has the ReadyEvents of the results.
   kiln_event* done = nullptr;
   if (kiln_error* error =
           kiln_executable_execute(program.executable, &options, &argument_list, args->num_args,
@@ -251,32 +230,15 @@ PJRT_Error* LoadedExecute(PJRT_LoadedExecutable_Execute_Args* args) {
     return arguments.Refusal(error);
   }
   arguments.Accept();
+  event->event.reset(done);
+  for (size_t i = 0; i < results.size(); ++i) outputs[i]->buffer.reset(results[i]);
   if (program.calls_python) CountUntil(done);
-  if (PJRT_Error* error = MoveOutputs(program, &results)) {
-    for (kiln_buffer* result : results) kiln_buffer_release(result);
-    kiln_event_release(done);
-    return error;
+  for (const auto& output : outputs) {
+    if (PJRT_Error* error = Move(program, output.get())) return error;
   }
-  PJRT_Event* event = nullptr;
-  try {
-    event = MakeEvent(done);
-  } catch (...) {
-    for (kiln_buffer* result : results) kiln_buffer_release(result);
-    throw;
-  }
-  try {
-    MakeOutputs(program, &results, args->output_lists[0]);
-  } catch (...) {
-    kiln_event_release(event->event);
-    delete event;
-    throw;
-  }
-  if (args->device_complete_events != nullptr) {
-    args->device_complete_events[0] = event;
-  } else {
-    kiln_event_release(event->event);
-    delete event;
-  }
+  for (size_t i = 0; i < outputs.size(); ++i) args->output_lists[0][i] = outputs[i].release();
+  // A caller without a place for the event has the ReadyEvents of the results.
+  if (args->device_complete_events != nullptr) args->device_complete_events[0] = event.release();
   return nullptr;
 }
 

@@ -51,20 +51,22 @@ PJRT_Error* Describe(const kiln_graph* graph, const std::vector<kiln_shape>& arg
       return UnimplementedError(std::string("results of type ") +
                                 kiln_dtype_name(results[i].dtype));
     }
-    std::vector<int64_t> dims(results[i].dims, results[i].dims + results[i].rank);
+    BufferSpec& output = program->outputs.emplace_back();
+    output.client = program->client;
+    output.type = type;
+    output.dims.assign(results[i].dims, results[i].dims + results[i].rank);
+    output.bytes = static_cast<size_t>(results[i].byte_size);
     auto get = [&](std::string_view name) {
       return AttributeOf(kiln_graph_result_attribute, graph, i, name);
     };
-    Output output = {type, dims, static_cast<size_t>(results[i].byte_size), {}, nullptr};
     PJRT_Error* error = ReadMemory(get("mhlo.memory_kind"), *program->device, &output.memory);
-    if (error == nullptr) error = ParseLayout(get("mhlo.layout_mode"), dims, &output.layout);
+    if (error == nullptr) error = ParseLayout(get("mhlo.layout_mode"), output.dims, &output.layout);
     if (error != nullptr) return error;
     program->output_types.push_back(type);
-    program->output_ranks.push_back(dims.size());
-    program->output_dims.insert(program->output_dims.end(), dims.begin(), dims.end());
+    program->output_ranks.push_back(output.dims.size());
+    program->output_dims.insert(program->output_dims.end(), output.dims.begin(), output.dims.end());
     program->output_kinds.push_back(output.memory->kind);
     program->output_kind_sizes.push_back(std::strlen(output.memory->kind));
-    program->outputs.push_back(std::move(output));
   }
   return nullptr;
 }
@@ -103,14 +105,15 @@ PJRT_Error* ShapesOf(kiln_executable* executable, size_t count,
 
 PJRT_Error* Compile(std::string_view code, const CompileOptions& options, std::string_view saved,
                     Program* program) {
-  Graph graph;
   if (kiln_error* error = AddFfiTargets(program->client->context, &program->client->ffi_targets)) {
     return TakeError(error);
   }
+  kiln_graph* made = nullptr;
   if (kiln_error* error = kiln_graph_from_stablehlo(program->client->context, code.data(),
-                                                    code.size(), nullptr, &graph.graph)) {
+                                                    code.size(), nullptr, &made)) {
     return TakeError(error);
   }
+  const GraphHandle graph(made);
   kiln_compile_options compile = KILN_COMPILE_OPTIONS_INIT;
   compile.device = program->device->device;
   compile.optimization = options.is_quick ? KILN_OPTIMIZATION_QUICK : KILN_OPTIMIZATION_AUTO;
@@ -118,7 +121,7 @@ PJRT_Error* Compile(std::string_view code, const CompileOptions& options, std::s
     compile.dump_folder = options.dump_folder.data();
     compile.dump_folder_length = options.dump_folder.size();
   }
-  Reordering reordering(program->client->context, graph.graph);
+  Reordering reordering(program->client->context, graph.get());
   const bool is_reordered = reordering.IsNeeded();
   if (is_reordered) {
     if (PJRT_Error* error = reordering.Make()) return error;
@@ -127,7 +130,7 @@ PJRT_Error* Compile(std::string_view code, const CompileOptions& options, std::s
   }
   kiln_error* failure =
       saved.empty()
-          ? kiln_graph_compile(is_reordered ? reordering.graph() : graph.graph, &compile,
+          ? kiln_graph_compile(is_reordered ? reordering.graph() : graph.get(), &compile,
                                &program->executable)
           : kiln_executable_load(compile.device, saved.data(), saved.size(), &program->executable);
   if (failure != nullptr) return TakeError(failure);
@@ -142,7 +145,7 @@ PJRT_Error* Compile(std::string_view code, const CompileOptions& options, std::s
     }
     if (error != nullptr) return error;
   }
-  if (PJRT_Error* error = Describe(graph.graph, arguments, results, program)) return error;
+  if (PJRT_Error* error = Describe(graph.get(), arguments, results, program)) return error;
   for (size_t i = 0; i < program->arguments.size(); ++i) {
     program->arguments[i].is_donated = kiln_executable_argument_is_donatable(executable, i) != 0;
   }

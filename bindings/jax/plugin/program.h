@@ -11,19 +11,9 @@
 
 #include "kiln/executable.h"
 #include "plugin/api/executable.h"
-#include "plugin/client.h"
-#include "plugin/layout.h"
+#include "plugin/buffer.h"
 
 namespace kiln_jax {
-
-/** A result of a program. */
-struct Output {
-  PJRT_Buffer_Type type;
-  std::vector<int64_t> dims;
-  size_t bytes;
-  Layout layout;
-  PJRT_Memory* memory;
-};
 
 /** An argument of a program. */
 struct Argument {
@@ -48,7 +38,7 @@ struct Program {
   bool calls_python = false;
   std::string code, options;  // as they were given: bytecode, and a CompileOptionsProto
   std::vector<Argument> arguments;
-  std::vector<Output> outputs;
+  std::vector<BufferSpec> outputs;
   // The same, as callers ask for it.
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<int64_t> output_dims;

@@ -47,25 +47,25 @@ bool Reordering::IsNeeded() const {
 }
 
 PJRT_Error* Reordering::Make() {
-  if (kiln_error* error = kiln_graph_create(context_, "main", 4, &outer_.graph)) {
-    return TakeError(error);
-  }
+  kiln_graph* made = nullptr;
+  if (kiln_error* error = kiln_graph_create(context_, "main", 4, &made)) return TakeError(error);
+  outer_.reset(made);
   std::vector<kiln_value> arguments, results;
   for (size_t i = 0; i < kiln_graph_parameter_count(graph_); ++i) {
     if (PJRT_Error* error = AddArgument(i, &arguments)) return error;
   }
-  const kiln_value call = kiln_op_call(outer_.graph, arguments.data(), arguments.size(), graph_);
+  const kiln_value call = kiln_op_call(outer_.get(), arguments.data(), arguments.size(), graph_);
   kiln_shape shape = KILN_SHAPE_INIT;
-  if (kiln_error* error = kiln_graph_value_shape(outer_.graph, call, &shape)) {
+  if (kiln_error* error = kiln_graph_value_shape(outer_.get(), call, &shape)) {
     return TakeError(error);
   }
   for (size_t i = 0; i < ResultCount(shape); ++i) {
     const bool is_tuple = shape.dtype == KILN_TUPLE;
     const kiln_value result =
-        is_tuple ? kiln_op_get_tuple_element(outer_.graph, call, static_cast<int64_t>(i)) : call;
+        is_tuple ? kiln_op_get_tuple_element(outer_.get(), call, static_cast<int64_t>(i)) : call;
     if (PJRT_Error* error = AddResult(i, result, &results)) return error;
   }
-  return TakeError(kiln_graph_set_results(outer_.graph, results.data(), results.size()));
+  return TakeError(kiln_graph_set_results(outer_.get(), results.data(), results.size()));
 }
 
 PJRT_Error* Reordering::AddArgument(size_t index, std::vector<kiln_value>* values) {
@@ -84,18 +84,18 @@ PJRT_Error* Reordering::AddArgument(size_t index, std::vector<kiln_value>* value
       AttributeOf(kiln_graph_argument_attribute, graph_, index, "jax.buffer_donor") == "true";
   if (is_donor) donors_.push_back(index);
   if (layout.empty()) {
-    values->push_back(kiln_op_parameter_like(outer_.graph, graph_, given, name, length));
+    values->push_back(kiln_op_parameter_like(outer_.get(), graph_, given, name, length));
     return nullptr;
   }
   const std::vector<int64_t> in_memory = InMemoryOrder(dims, layout);
-  const kiln_value parameter = kiln_op_parameter(outer_.graph, shape.dtype, in_memory.data(),
+  const kiln_value parameter = kiln_op_parameter(outer_.get(), shape.dtype, in_memory.data(),
                                                  in_memory.size(), name, length);
   // Dimension d of the program is in the place of memory that lists it.
   std::vector<int64_t> places(dims.size());
   for (size_t i = 0; i < layout.size(); ++i) {
     places[static_cast<size_t>(layout[i])] = static_cast<int64_t>(layout.size() - 1 - i);
   }
-  values->push_back(kiln_op_transpose(outer_.graph, parameter, places.data(), places.size()));
+  values->push_back(kiln_op_transpose(outer_.get(), parameter, places.data(), places.size()));
   return nullptr;
 }
 
@@ -104,13 +104,13 @@ PJRT_Error* Reordering::AddResult(size_t index, kiln_value value, std::vector<ki
   Layout layout;
   kiln_shape& shape = results_.emplace_back();
   if (PJRT_Error* error =
-          Read(outer_.graph, value, ModeOf(kiln_graph_result_attribute, graph_, index), &shape,
+          Read(outer_.get(), value, ModeOf(kiln_graph_result_attribute, graph_, index), &shape,
                &dims, &layout)) {
     return error;
   }
   if (!layout.empty()) {
     const std::vector<int64_t> order(layout.rbegin(), layout.rend());
-    value = kiln_op_transpose(outer_.graph, value, order.data(), order.size());
+    value = kiln_op_transpose(outer_.get(), value, order.data(), order.size());
   }
   values->push_back(value);
   return nullptr;

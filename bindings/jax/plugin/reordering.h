@@ -8,18 +8,10 @@
 
 #include "kiln/context.h"
 #include "kiln/graph.h"
+#include "plugin/handles.h"
 #include "plugin/layout.h"
 
 namespace kiln_jax {
-
-/** A graph, released at the end of the scope. */
-struct Graph {
-  Graph() = default;
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() { kiln_graph_release(graph); }
-  kiln_graph* graph = nullptr;
-};
 
 /** The text of an attribute of an argument or result; empty without it. */
 using AttributeGetter = decltype(&kiln_graph_argument_attribute);
@@ -38,7 +30,7 @@ class Reordering {
   /** Makes the graph. */
   PJRT_Error* Make();
 
-  kiln_graph* graph() const { return outer_.graph; }
+  kiln_graph* graph() const { return outer_.get(); }
   /** The shapes of arguments and results, as the program has them. */
   const std::vector<kiln_shape>& arguments() const { return arguments_; }
   const std::vector<kiln_shape>& results() const { return results_; }
@@ -51,7 +43,7 @@ class Reordering {
 
   kiln_context* context_;
   kiln_graph* graph_;
-  Graph outer_;
+  GraphHandle outer_;
   std::vector<kiln_shape> arguments_, results_;
   std::vector<size_t> donors_;
 };

@@ -64,7 +64,7 @@ PJRT_Error* ExecutableSerialize(PJRT_Executable_Serialize_Args* args) {
   if (kiln_error* error = kiln_executable_serialize(program.executable, &saved)) {
     return TakeError(error);
   }
-  const std::unique_ptr<kiln_text, void (*)(kiln_text*)> owner(saved, &kiln_text_release);
+  const TextHandle owner(saved);
   size_t size = 0;
   const char* data = kiln_text_data(saved, &size);
   auto holder = std::make_unique<PJRT_SerializedExecutable>();

@@ -13,7 +13,7 @@ namespace {
 
 /** Arrays up to this size are copied rather than borrowed: the caller gets its memory back at once,
  *  and the copy can be donated. */
-constexpr int64_t kSmallBytes = 16 << 10;
+constexpr size_t kSmallBytes = 16 << 10;
 
 /** Arrays up to this size are copied to the host by the calling thread, if they are ready. */
 constexpr size_t kCopyAtOnceBytes = 1 << 20;
@@ -22,11 +22,11 @@ constexpr size_t kCopyAtOnceBytes = 1 << 20;
 struct HostArray {
   const char* data;
   kiln_dtype dtype;
-  Layout layout;  // of the buffer; the other members are in its order
+  BufferSpec spec;  // of the buffer to be made
+  // In the buffer's order of elements.
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;  // in bytes; empty: dense
   int64_t element_bytes;
-  int64_t bytes;  // of all elements
 };
 
 /** The bits of an integer of less than a byte; 0: another type. */
@@ -46,28 +46,21 @@ void ExtendNarrow(kiln_dtype dtype, char* data, int64_t count) {
 }
 
 PJRT_Error* ReadHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, HostArray* array) {
-  array->data = static_cast<const char*>(args.data);
-  array->dtype = DtypeOf(args.type);
-  if (array->dtype == 0 || array->dtype == KILN_TOKEN) {
-    return UnimplementedError("buffers of the element type " + std::to_string(args.type));
-  }
-  array->element_bytes = ElementBytes(array->dtype);
-  array->dims.assign(args.dims, args.dims + args.num_dims);
-  array->bytes = array->element_bytes;
-  for (const int64_t size : array->dims) {
-    if (size < 0 || __builtin_mul_overflow(array->bytes, size, &array->bytes)) {
-      return InvalidArgument("the sizes of the array are negative or too large");
-    }
-  }
-  if (array->data == nullptr && array->bytes != 0) return InvalidArgument("`data` is NULL");
-  const std::vector<int64_t> dims = array->dims;
-  if (PJRT_Error* error =
-          ReadLayout(args.device_layout, dims, array->element_bytes, &array->layout)) {
+  PJRT_Memory* memory = args.memory;
+  if (memory == nullptr && args.device != nullptr) memory = args.device->memories[0];
+  BufferSpec& spec = array->spec;
+  if (PJRT_Error* error = ReadSpec(args.client->client, memory, args.type, args.dims, args.num_dims,
+                                   args.device_layout, &spec)) {
     return error;
   }
-  array->dims = InMemoryOrder(dims, array->layout);
-  if (array->bytes == 0) return nullptr;
-  std::vector<int64_t> strides = DenseStrides(dims, {}, array->element_bytes);
+  array->data = static_cast<const char*>(args.data);
+  array->dtype = DtypeOf(args.type);
+  if (array->dtype == KILN_TOKEN) return UnimplementedError("tokens from the host");
+  if (array->data == nullptr && spec.bytes != 0) return InvalidArgument("`data` is NULL");
+  array->element_bytes = ElementBytes(array->dtype);
+  array->dims = InMemoryOrder(spec.dims, spec.layout);
+  if (spec.bytes == 0) return nullptr;
+  std::vector<int64_t> strides = DenseStrides(spec.dims, {}, array->element_bytes);
   if (args.num_byte_strides != 0) {
     if (args.num_byte_strides != args.num_dims) {
       return InvalidArgument("an array of rank " + std::to_string(args.num_dims) + " has " +
@@ -75,7 +68,7 @@ PJRT_Error* ReadHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, Hos
     }
     strides.assign(args.byte_strides, args.byte_strides + args.num_dims);
   }
-  strides = InMemoryOrder(strides, array->layout);
+  strides = InMemoryOrder(strides, spec.layout);
   const std::vector<int64_t> dense = DenseStrides(array->dims, {}, array->element_bytes);
   // Narrow integers are never borrowed (ExtendNarrow).
   if (NarrowBits(array->dtype) != 0) array->strides = strides;
@@ -86,45 +79,44 @@ PJRT_Error* ReadHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, Hos
 }
 
 /** Makes a buffer of a strided array. */
-kiln_error* MakeFromStrides(const HostArray& array, kiln_device* device, kiln_buffer** buffer) {
-  const size_t capacity = (array.bytes + KILN_ALIGNMENT - 1) / KILN_ALIGNMENT * KILN_ALIGNMENT;
+kiln_error* MakeFromStrides(const HostArray& array, kiln_buffer** buffer) {
+  const size_t bytes = array.spec.bytes;
+  const size_t capacity = (bytes + KILN_ALIGNMENT - 1) / KILN_ALIGNMENT * KILN_ALIGNMENT;
   void* memory = std::aligned_alloc(KILN_ALIGNMENT, capacity);
   if (memory == nullptr) throw std::bad_alloc();
   CopyStrided(array.data, array.strides, static_cast<char*>(memory),
               DenseStrides(array.dims, {}, array.element_bytes), array.dims, array.element_bytes);
   if (NarrowBits(array.dtype) != 0) {
-    ExtendNarrow(array.dtype, static_cast<char*>(memory), array.bytes);
+    ExtendNarrow(array.dtype, static_cast<char*>(memory), static_cast<int64_t>(bytes));
   }
   kiln_error* error =
-      kiln_buffer_adopt_host(device, array.dtype, array.dims.data(), array.dims.size(), memory,
-                             array.bytes, std::free, memory, buffer);
+      kiln_buffer_adopt_host(array.spec.memory->place, array.dtype, array.dims.data(),
+                             array.dims.size(), memory, bytes, std::free, memory, buffer);
   if (error != nullptr) std::free(memory);
   return error;
 }
 
 /** Makes the buffer, and the event for the end of the use of the caller's memory. */
 kiln_error* MakeFromHost(const HostArray& array, PJRT_HostBufferSemantics semantics,
-                         kiln_device* device, kiln_event** done, bool* borrowed,
-                         kiln_buffer** buffer) {
+                         kiln_event** done, bool* borrowed, kiln_buffer** buffer) {
+  kiln_device* device = array.spec.memory->place;
   const int64_t* dims = array.dims.data();
-  const size_t rank = array.dims.size();
-  if (array.bytes != 0 && (!array.strides.empty() || NarrowBits(array.dtype) != 0)) {
-    return MakeFromStrides(array, device, buffer);
+  const size_t rank = array.dims.size(), bytes = array.spec.bytes;
+  if (bytes != 0 && (!array.strides.empty() || NarrowBits(array.dtype) != 0)) {
+    return MakeFromStrides(array, buffer);
   }
   static const char none[KILN_ALIGNMENT] = {};
-  const void* data = array.bytes == 0 ? none : array.data;
-  if (semantics == PJRT_HostBufferSemantics_kImmutableOnlyDuringCall ||
-      array.bytes <= kSmallBytes) {
-    return kiln_buffer_copy_host(device, array.dtype, dims, rank, data, array.bytes, buffer);
+  const void* data = bytes == 0 ? none : array.data;
+  if (semantics == PJRT_HostBufferSemantics_kImmutableOnlyDuringCall || bytes <= kSmallBytes) {
+    return kiln_buffer_copy_host(device, array.dtype, dims, rank, data, bytes, buffer);
   }
   const bool aligned = reinterpret_cast<uintptr_t>(data) % array.element_bytes == 0;
   if (semantics == PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes || !aligned) {
-    return kiln_buffer_copy_host_async(device, array.dtype, dims, rank, data, array.bytes, done,
-                                       buffer);
+    return kiln_buffer_copy_host_async(device, array.dtype, dims, rank, data, bytes, done, buffer);
   }
   *borrowed = true;
-  return kiln_buffer_borrow_host(device, array.dtype, dims, rank, const_cast<void*>(data),
-                                 array.bytes, done, buffer);
+  return kiln_buffer_borrow_host(device, array.dtype, dims, rank, const_cast<void*>(data), bytes,
+                                 done, buffer);
 }
 
 /** Copies the value to the caller's memory: at once if it is small and ready, which saves the way
@@ -133,15 +125,14 @@ kiln_error* CopyToHost(kiln_buffer* memory, void* to, size_t bytes, kiln_event**
   if (bytes <= kCopyAtOnceBytes) {
     kiln_event* ready = nullptr;
     if (kiln_error* error = kiln_buffer_ready(memory, &ready)) return error;
-    const bool is_ready = kiln_event_is_ready(ready) != 0;
-    kiln_error* failure = is_ready ? kiln_event_wait(ready, 0) : nullptr;
-    if (failure != nullptr) {
+    EventHandle owner(ready);
+    if (kiln_event_is_ready(ready) != 0) {
+      kiln_error* failure = kiln_event_wait(ready, 0);
+      if (failure == nullptr) return kiln_buffer_copy_to_host(memory, to, bytes);
       kiln_error_release(failure);
-      *done = ready;  // with the failure of the value
+      *done = owner.release();  // with the failure of the value
       return nullptr;
     }
-    kiln_event_release(ready);
-    if (is_ready) return kiln_buffer_copy_to_host(memory, to, bytes);
   }
   return kiln_buffer_copy_to_host_async(memory, to, bytes, done);
 }
@@ -162,15 +153,17 @@ kiln_error* CopyReordered(const PJRT_Buffer& source, kiln_buffer* memory, const 
 
 /** Copies a buffer to a memory of the client, without a wait. */
 PJRT_Error* Copy(PJRT_Buffer* buffer, PJRT_Memory* to, PJRT_Buffer** copy) {
-  kiln_buffer* memory = Retain(buffer);
+  const BufferHandle memory = Retain(buffer);
   if (memory == nullptr) return DeletedError();
   kiln_buffer* made = nullptr;
-  kiln_error* error = kiln_buffer_copy_to_device_async(memory, to->place, nullptr, &made);
-  kiln_buffer_release(memory);
-  if (error != nullptr) return TakeError(error);
-  Layout layout = buffer->layout;
-  *copy = MakeBuffer(buffer->client, to, buffer->type, buffer->dims, buffer->bytes, made);
-  (*copy)->layout = std::move(layout);
+  if (kiln_error* error =
+          kiln_buffer_copy_to_device_async(memory.get(), to->place, nullptr, &made)) {
+    return TakeError(error);
+  }
+  BufferHandle owner(made);
+  BufferSpec spec = *buffer;
+  spec.memory = to;
+  *copy = new PJRT_Buffer(std::move(spec), std::move(owner));
   return nullptr;
 }
 
@@ -182,36 +175,20 @@ PJRT_Error* BufferFromHost(PJRT_Client_BufferFromHostBuffer_Args* args) {
   }
   HostArray array;
   if (PJRT_Error* error = ReadHostArray(*args, &array)) return error;
-  const std::shared_ptr<Client>& client = args->client->client;
   kiln_event* done = nullptr;
-  kiln_buffer* memory = nullptr;
+  kiln_buffer* made = nullptr;
   bool borrowed = false;
-  PJRT_Memory* place = args->memory;
-  if (place == nullptr && args->device != nullptr) place = args->device->memories[0];
-  if (place == nullptr) place = client->memory_list[0];
-  if (kiln_error* error = MakeFromHost(array, args->host_buffer_semantics, place->place, &done,
-                                       &borrowed, &memory)) {
+  if (kiln_error* error =
+          MakeFromHost(array, args->host_buffer_semantics, &done, &borrowed, &made)) {
     return TakeError(error);
   }
-  PJRT_Event* event;
-  try {
-    event = MakeEvent(done);
-  } catch (...) {
-    kiln_buffer_release(memory);
-    throw;
-  }
-  try {
-    args->buffer = MakeBuffer(client, place, args->type, {args->dims, args->dims + args->num_dims},
-                              array.bytes, memory);
-  } catch (...) {
-    kiln_event_release(event->event);
-    delete event;
-    throw;
-  }
+  EventHandle event(done);
+  BufferHandle memory(made);
+  auto buffer = std::make_unique<PJRT_Buffer>(std::move(array.spec), std::move(memory));
   // GPUs copy at once.
-  args->buffer->borrowed = borrowed && !(client->is_gpu && place->kind_id == 0);
-  args->buffer->layout = std::move(array.layout);
-  args->done_with_host_buffer = event;
+  buffer->borrowed = borrowed && !(buffer->client->is_gpu && buffer->memory->kind_id == 0);
+  args->done_with_host_buffer = MakeEvent(std::move(event));
+  args->buffer = buffer.release();
   return nullptr;
 }
 
@@ -230,15 +207,14 @@ PJRT_Error* BufferToHost(PJRT_Buffer_ToHostBuffer_Args* args) {
   if (PJRT_Error* error = ReadLayout(args->host_layout, source.dims, element_bytes, &layout)) {
     return error;
   }
-  kiln_buffer* memory = Retain(args->src);
+  const BufferHandle memory = Retain(args->src);
   if (memory == nullptr) return DeletedError();
   kiln_event* done = nullptr;
   kiln_error* error = layout == source.layout
-                          ? CopyToHost(memory, args->dst, source.bytes, &done)
-                          : CopyReordered(source, memory, layout, element_bytes, args->dst);
-  kiln_buffer_release(memory);
+                          ? CopyToHost(memory.get(), args->dst, source.bytes, &done)
+                          : CopyReordered(source, memory.get(), layout, element_bytes, args->dst);
   if (error != nullptr) return TakeError(error);
-  args->event = MakeEvent(done);
+  args->event = MakeEvent(EventHandle(done));
   return nullptr;
 }
 

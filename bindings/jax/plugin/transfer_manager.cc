@@ -92,7 +92,7 @@ PJRT_Error* StartTransfer(const SlotReference& slot, const void* data, int64_t o
     return TakeError(error);
   }
   (void)reference.release();
-  *done = MakeEvent(event.release());
+  *done = MakeEvent(std::move(event));
   return nullptr;
 }
 
@@ -151,6 +151,7 @@ PJRT_Error* TransferManagerLiteral(
                    args->shape_num_dims, args->shape_layout, &spec)) {
     return error;
   }
+  if (!spec.layout.empty()) return UnimplementedError("arrays that are not in row-major order");
   if (spec.type != slot->spec.type || spec.dims != slot->spec.dims) {
     return InvalidArgument("the array has another shape than buffer " +
                            std::to_string(args->buffer_index));
@@ -171,8 +172,7 @@ PJRT_Error* TransferManagerRetrieve(
                              " has been retrieved before");
     }
   }
-  kiln_buffer_retain(slot->memory.get());
-  args->buffer_out = MakeBuffer(slot->spec, BufferHandle(slot->memory.get()));
+  args->buffer_out = new PJRT_Buffer(slot->spec, Share(slot->memory));
   return nullptr;
 }
 

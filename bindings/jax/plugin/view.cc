@@ -41,39 +41,34 @@ PJRT_Error* BufferView(PJRT_Client_CreateViewOfDeviceBuffer_Args* args) {
   PJRT_Memory* memory = nullptr;
   if (args->struct_size >= sizeof(*args)) memory = args->memory;
   if (memory == nullptr && args->device != nullptr) memory = args->device->memories[0];
-  const kiln_dtype dtype = DtypeOf(args->element_type);
   if (memory == nullptr) return InvalidArgument("neither a memory nor a device is given");
-  if (dtype == 0) {
-    return UnimplementedError("buffers of the element type " + std::to_string(args->element_type));
+  BufferSpec spec;
+  if (PJRT_Error* error = ReadSpec(args->client->client, memory, args->element_type, args->dims,
+                                   args->num_dims, args->layout, &spec)) {
+    return error;
   }
-  const int64_t element_bytes = ElementBytes(dtype);
-  std::vector<int64_t> dims(args->dims, args->dims + args->num_dims);
-  size_t bytes = static_cast<size_t>(element_bytes);
-  for (const int64_t size : dims) {
-    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes)) {
-      return InvalidArgument("the sizes of the array are negative or too large");
-    }
-  }
-  Layout layout;
-  if (PJRT_Error* error = ReadLayout(args->layout, dims, element_bytes, &layout)) return error;
+  const kiln_dtype dtype = DtypeOf(spec.type);
+  if (dtype == KILN_TOKEN) return UnimplementedError("views of tokens");
+  const Layout layout = std::exchange(spec.layout, {});  // of the caller's memory
   void* data = args->device_buffer_ptr;
   const bool is_gpu = args->client->client->is_gpu && memory->kind_id == 0;
   if (is_gpu && !layout.empty()) return UnimplementedError("views in another order than row-major");
   const bool is_aligned =
-      reinterpret_cast<uintptr_t>(data) % static_cast<uint64_t>(element_bytes) == 0;
-  const bool is_copied = !is_gpu && (!layout.empty() || !is_aligned || bytes == 0);
+      reinterpret_cast<uintptr_t>(data) % static_cast<uint64_t>(ElementBytes(dtype)) == 0;
+  const bool is_copied = !is_gpu && (!layout.empty() || !is_aligned || spec.bytes == 0);
   auto on_delete = std::make_unique<OnDelete>(
       OnDelete{args->on_delete_callback, data, args->on_delete_callback_arg});
-  kiln_buffer* buffer = nullptr;
-  kiln_error* error = is_copied ? MakeCopy(memory->place, dtype, dims, data, layout, bytes, &buffer)
-                                : (is_gpu ? kiln_buffer_adopt_device : kiln_buffer_adopt_host)(
-                                      memory->place, dtype, dims.data(), dims.size(), data, bytes,
-                                      CallOnDelete, on_delete.get(), &buffer);
+  kiln_buffer* made = nullptr;
+  kiln_error* error =
+      is_copied ? MakeCopy(memory->place, dtype, spec.dims, data, layout, spec.bytes, &made)
+                : (is_gpu ? kiln_buffer_adopt_device : kiln_buffer_adopt_host)(
+                      memory->place, dtype, spec.dims.data(), spec.dims.size(), data, spec.bytes,
+                      CallOnDelete, on_delete.get(), &made);
   if (error != nullptr) return TakeError(error);
+  BufferHandle buffer(made);
   OnDelete* done = on_delete.release();
   if (is_copied) CallOnDelete(done);
-  args->buffer =
-      MakeBuffer(args->client->client, memory, args->element_type, std::move(dims), bytes, buffer);
+  args->buffer = new PJRT_Buffer(std::move(spec), std::move(buffer));
   args->buffer->borrowed = !is_copied;
   return nullptr;
 }
