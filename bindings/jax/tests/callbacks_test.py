@@ -1,5 +1,6 @@
 """Callbacks of JAX's programs on Kiln into Python. The environment is that of plugin_test.py."""
 
+import concurrent.futures
 import contextlib
 import gc
 import inspect
@@ -427,26 +428,17 @@ class NestingTest(unittest.TestCase):
         np.testing.assert_array_equal(z, np.zeros(50_000))
 
     def test_threads(self):
-        failures = []
-
         def work(number):
-            try:
-                f = jax.jit(lambda v: pure(lambda u: np.asarray(u) * number, v) + jnp.sin(v))
-                g = jax.jit(lambda v: jnp.cos(v) + number)
-                x = np.arange(300, dtype=np.float32)
-                for i in range(40):
-                    np.testing.assert_allclose(f(x + i), (x + i) * number + np.sin(x + i), rtol=1e-4,
-                                               atol=1e-5)
-                    np.testing.assert_allclose(g(x), np.cos(x) + number, rtol=1e-5, atol=1e-5)
-            except Exception as failure:  # pylint: disable=broad-except
-                failures.append((number, failure))
+            f = jax.jit(lambda v: pure(lambda u: np.asarray(u) * number, v) + jnp.sin(v))
+            g = jax.jit(lambda v: jnp.cos(v) + number)
+            x = np.arange(300, dtype=np.float32)
+            for i in range(40):
+                np.testing.assert_allclose(f(x + i), (x + i) * number + np.sin(x + i), rtol=1e-4,
+                                           atol=1e-5)
+                np.testing.assert_allclose(g(x), np.cos(x) + number, rtol=1e-5, atol=1e-5)
 
-        threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(failures, [])
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            list(threads.map(work, range(8)))
 
 
 class LifetimeTest(unittest.TestCase):

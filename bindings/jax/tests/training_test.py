@@ -1,11 +1,11 @@
 """Long training loops with donation, and threads, on Kiln. Needs JAX_PLATFORMS=kiln,cpu, the package on
 PYTHONPATH, and KILN_PJRT_LIBRARY. Exit code 77 without JAX. KILN_JAX_STEPS is the number of steps."""
 
+import concurrent.futures
 import gc
 import os
 import signal
 import sys
-import threading
 import unittest
 
 try:
@@ -92,30 +92,22 @@ class TrainingTest(unittest.TestCase):
 
     def test_threads_train_at_once(self):
         """Each thread trains its own model by the same program, and one of its own beside it."""
-        train, failures = jax.jit(step, donate_argnums=0), []
+        train = jax.jit(step, donate_argnums=0)
         expected = start()
         for number in range(50):
             expected, _ = train(expected, *batch(number))
 
         def work(index):
-            try:
-                own = jax.jit(lambda a: jnp.sum(a * index))
-                state = start()
-                for number in range(50):
-                    state, value = train(state, *batch(number))
-                    if float(own(jnp.ones(3))) != 3 * index:
-                        failures.append(index)
-                for got, wanted in zip(jax.tree.leaves(state), jax.tree.leaves(expected)):
-                    np.testing.assert_array_equal(got, wanted)
-            except Exception as error:  # pylint: disable=broad-except
-                failures.append((index, error))
+            own = jax.jit(lambda a: jnp.sum(a * index))
+            state = start()
+            for number in range(50):
+                state, value = train(state, *batch(number))
+                self.assertEqual(float(own(jnp.ones(3))), 3 * index)
+            for got, wanted in zip(jax.tree.leaves(state), jax.tree.leaves(expected)):
+                np.testing.assert_array_equal(got, wanted)
 
-        threads = [threading.Thread(target=work, args=(index,)) for index in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(failures, [])
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            list(threads.map(work, range(8)))
 
 
 if __name__ == '__main__':
