@@ -1,5 +1,5 @@
 /** @file
- *  Timelines of the library's work, in Chrome's trace event format. */
+ *  Timelines of the library's work, in Chrome's trace event format and in XLA's. */
 #ifndef KILN_TRACE_H_
 #define KILN_TRACE_H_
 
@@ -53,6 +53,17 @@ KILN_API kiln_error* kiln_trace_stop(kiln_trace* trace);
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_trace_to_json(const kiln_trace* trace, kiln_text** text);
+
+/** The recording so far, as a serialised XSpace, the protocol buffer of XLA's profiler
+ * (xplane.proto), for TensorBoard, XProf and jax.profiler.ProfileData: a plane for each device, a
+ * line for each of its threads, and the arguments of events as stats. Lines begin at times of the
+ * system's clock.
+ *  @param bytes receives one reference, to be released with kiln_text_release(); the bytes may
+ *         contain zeros
+ *  @return RESOURCE_EXHAUSTED
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_trace_to_xspace(const kiln_trace* trace, kiln_text** bytes);
 
 /** The sums of a recording, by op and device, as TensorFlow's RunMetadata. Does not change, and any
  *  thread may read it. \since 0.1 */

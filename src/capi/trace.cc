@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/xspace.h"
 #include "capi/error.h"
 #include "capi/options.h"
 #include "capi/text.h"
@@ -58,6 +59,14 @@ kiln_error* kiln_trace_to_json(const kiln_trace* trace, kiln_text** text) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_trace_to_json", {{"trace", trace}, {"text", text}}));
     *text = new kiln_text(trace->sink()->ToChromeJson());
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_trace_to_xspace(const kiln_trace* trace, kiln_text** bytes) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_trace_to_xspace", {{"trace", trace}, {"bytes", bytes}}));
+    *bytes = new kiln_text(kiln::ToXSpace(*trace->sink()));
     return OkStatus();
   });
 }

@@ -96,6 +96,55 @@ static int occurrences(const char* text, const char* part) {
   return count;
 }
 
+/* Reads one field of a protocol buffer, and moves on behind it. Its number; the value is `size`, or
+ * `size` bytes at `data`. */
+static int next_field(const char** at, const char** data, uint64_t* size) {
+  uint64_t tag = 0;
+  for (int i = 0; i < 2; ++i) {
+    uint64_t* into = i == 0 ? &tag : size;
+    *into = 0;
+    if (i == 1 && (tag & 7) == 1) {
+      *at += 8;
+      return (int)(tag >> 3);
+    }
+    for (int shift = 0;; shift += 7) {
+      const uint64_t byte = (unsigned char)*(*at)++;
+      *into |= (byte & 0x7f) << shift;
+      if (byte < 0x80) break;
+    }
+  }
+  *data = *at;
+  if ((tag & 7) == 2) *at += *size;
+  return (int)(tag >> 3);
+}
+
+/* An XSpace has a plane for each device, with the events of its lines (xplane.proto). */
+static void xspace(const kiln_trace* trace, int expected_events) {
+  kiln_text* bytes = NULL;
+  OK(kiln_trace_to_xspace(trace, &bytes));
+  size_t length = 0;
+  const char *at = kiln_text_data(bytes, &length), *end = at + length;
+  int planes = 0, events = 0, named = 0;
+  while (at < end) {
+    const char *plane = NULL, *data = NULL;
+    uint64_t plane_size = 0, size = 0;
+    CHECK(next_field(&at, &plane, &plane_size) == 1);
+    ++planes;
+    for (const char* in = plane; in < plane + plane_size;) {
+      const int number = next_field(&in, &data, &size);
+      if (number == 2) named += memcmp(data, "/device:CUSTOM:Kiln ", 20) == 0;
+      if (number != 3) continue;
+      const char *line = data, *line_end = data + size;
+      while (line < line_end) events += next_field(&line, &data, &size) == 4;
+    }
+  }
+  CHECK(at == end);
+  CHECK(planes == 2 && named == 2); /* the host and CPU:0 */
+  CHECK(events == expected_events);
+  kiln_text_release(bytes);
+  FAILS(KILN_INVALID_ARGUMENT, "trace is NULL", kiln_trace_to_xspace(NULL, &bytes));
+}
+
 static void timelines(kiln_context* context) {
   kiln_device* cpu = kiln_context_device(context, 0);
   kiln_trace *trace = NULL, *second = NULL;
@@ -127,6 +176,7 @@ static void timelines(kiln_context* context) {
   CHECK(occurrences(json, "\"cat\": \"compile\"") == 1);
   CHECK(occurrences(json, "\"cat\": \"pass\"") >= 5);
   CHECK(strstr(json, "softmax/exp") != NULL);
+  xspace(trace, occurrences(json, "\"ph\": \"X\""));
   kiln_text_release(text);
   /* Giving back the trace ends its recording. */
   kiln_trace_retain(trace);

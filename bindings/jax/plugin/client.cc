@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +14,10 @@
 namespace kiln_jax {
 
 namespace {
+
+std::mutex clients_mutex;
+// Not destroyed at exit: callers may release clients later.
+std::set<PJRT_Client*>& clients = *new std::set<PJRT_Client*>;
 
 std::string_view NameOf(const PJRT_NamedValue& option) { return {option.name, option.name_size}; }
 
@@ -192,16 +198,30 @@ PJRT_Error* MakeClient(const PJRT_NamedValue* named, size_t count, std::shared_p
   return nullptr;
 }
 
+std::vector<std::shared_ptr<Client>> LiveClients() {
+  std::vector<std::shared_ptr<Client>> live;
+  const std::lock_guard lock(clients_mutex);
+  for (const PJRT_Client* client : clients) live.push_back(client->client);
+  return live;
+}
+
 PJRT_Error* ClientCreate(PJRT_Client_Create_Args* args) {
   std::shared_ptr<Client> client;
   if (PJRT_Error* error = MakeClient(args->create_options, args->num_options, &client)) {
     return error;
   }
-  args->client = new PJRT_Client{std::move(client)};
+  auto made = std::make_unique<PJRT_Client>(std::move(client));
+  const std::lock_guard lock(clients_mutex);
+  clients.insert(made.get());
+  args->client = made.release();
   return nullptr;
 }
 
 PJRT_Error* ClientDestroy(PJRT_Client_Destroy_Args* args) {
+  {
+    const std::lock_guard lock(clients_mutex);
+    clients.erase(args->client);
+  }
   delete args->client;
   return nullptr;
 }

@@ -92,6 +92,9 @@ template <>
 inline constexpr size_t kOldestSize<PJRT_Client_Create_Args> = offsetof(PJRT_Client_Create_Args,
                                                                         kv_try_get_callback);
 
+/** The clients of callers, without those that only belong to topologies. Any thread. */
+std::vector<std::shared_ptr<Client>> LiveClients();
+
 /** Makes a client with options by name. */
 PJRT_Error* MakeClient(const PJRT_NamedValue* options, size_t count,
                        std::shared_ptr<Client>* client);

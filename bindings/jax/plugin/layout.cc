@@ -5,6 +5,7 @@
 
 #include "plugin/buffer.h"
 #include "plugin/error.h"
+#include "plugin/profiler.h"
 #include "plugin/program.h"
 
 namespace kiln_jax {
@@ -223,7 +224,11 @@ const void* Extensions() {
       {sizeof(PJRT_Shardings_Extension), PJRT_Extension_Type_Shardings, &layouts.base},
       &Entry<PJRT_Shardings_PJRT_Executable_ParameterShardings_Args, ParameterShardings>,
       &Entry<PJRT_Shardings_PJRT_Executable_OutputShardings_Args, OutputShardings>};
-  return &shardings;
+  static PJRT_Profiler_Extension profiler = {
+      {sizeof(PJRT_Profiler_Extension), PJRT_Extension_Type_Profiler, &shardings.base},
+      ProfilerTable(),
+      0};
+  return &profiler;
 }
 
 }  // namespace kiln_jax

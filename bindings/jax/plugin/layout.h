@@ -48,7 +48,8 @@ void CopyStrided(const char* from, const std::vector<int64_t>& from_strides, cha
 /** The text of an order. */
 std::string LayoutText(const Layout& layout, size_t rank);
 
-/** The extensions "Layouts" and "Shardings" of the table, which live as long as the library. */
+/** The extensions "Layouts", "Shardings" and "Profiler" of the table, which live as long as the
+ *  library. */
 const void* Extensions();
 
 }  // namespace kiln_jax

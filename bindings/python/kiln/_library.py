@@ -149,6 +149,19 @@ def made_text(function: Callable[..., None], *arguments: Any) -> str:
         lib.kiln_text_release(address)
 
 
+def made_bytes(function: Callable[..., None], *arguments: Any) -> bytes:
+    """The contents of the kiln_text handed over by a function, which are no text."""
+    address = made(function, *arguments)
+    try:
+        size = ctypes.c_size_t()
+        data = lib['kiln_text_data']
+        data.argtypes = FUNCTIONS['kiln_text_data'][1]
+        data.restype = ctypes.c_void_p  # as a text it would end at the first zero
+        return ctypes.string_at(data(address, ctypes.byref(size)), size.value)
+    finally:
+        lib.kiln_text_release(address)
+
+
 def options(struct: Type[S], init: Callable[..., None], **fields: Any) -> S:
     """A struct of options with some fields set; the others have their defaults."""
     made_options = struct()

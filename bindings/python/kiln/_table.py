@@ -416,6 +416,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_trace_create': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_trace_stop': (ErrorPointer, [c_void_p]),
     'kiln_trace_to_json': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
+    'kiln_trace_to_xspace': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_trace_metadata': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_run_metadata_count': (c_size_t, [c_void_p]),
     'kiln_run_metadata_get': (ErrorPointer, [c_void_p, c_size_t, c_void_p]),

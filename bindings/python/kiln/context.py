@@ -10,7 +10,7 @@ from ._dtypes import DTypeLike, dtype_number
 from ._calls import CustomCall, call_held
 from ._handle import Handle, drop, forget, held, hold
 from ._interrupt import interruptible
-from ._library import KilnError, decoded, ints, lib, made, made_text, options, text
+from ._library import KilnError, decoded, ints, lib, made, made_bytes, made_text, options, text
 from ._table import GPU_LIBRARIES, GPU_MODES, LOG_LEVELS
 from .device import Cancellation, Device, MemoryInfo, memory_info
 from .graph import Graph
@@ -45,6 +45,10 @@ class Trace(Handle):
     def to_json(self) -> str:
         """The recording, in Chrome's trace event format."""
         return made_text(lib.kiln_trace_to_json, self)
+
+    def to_xspace(self) -> bytes:
+        """The recording, as the protocol buffer of XLA's profiler, for TensorBoard and XProf."""
+        return made_bytes(lib.kiln_trace_to_xspace, self)
 
     def metadata(self) -> List[OpMetadata]:
         """The sums of the recording by op and device, the most time first."""

@@ -452,6 +452,7 @@ class KilnTest(unittest.TestCase):
                     ('XLA_CPU:0 to CPU:0', 'XLA_CPU:0', 'transfer')]:
             self.assertEqual((rows[key].occurrences, rows[key].bytes), (1, 16))
         self.assertIn('"cat": "kernel"', trace.to_json())
+        self.assertIn(b'/device:CUSTOM:Kiln XLA_CPU:0', trace.to_xspace())
 
     def test_function(self):
         graph = self.context.graph('rows')

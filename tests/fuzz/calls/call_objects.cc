@@ -593,4 +593,12 @@ void Call_kiln_trace_to_json(World& w) {
   w.Add(w.texts, text);
 }
 
+void Call_kiln_trace_to_xspace(World& w) {
+  auto trace = w.PickOrNull(w.traces);
+  kiln_text* bytes = World::Untouched<kiln_text>();
+  w.Begin("kiln_trace_to_xspace", World::Name("trace", trace));
+  if (!w.Gave(kiln_trace_to_xspace(trace ? trace->handle : nullptr, &bytes), bytes)) return;
+  w.Add(w.texts, bytes);
+}
+
 }  // namespace kiln::fuzz

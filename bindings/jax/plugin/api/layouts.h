@@ -9,6 +9,7 @@ struct PJRT_Layouts_MemoryLayout;
 struct PJRT_Layouts_SerializedLayout;
 
 enum PJRT_Extension_Type : uint32_t {
+  PJRT_Extension_Type_Profiler = 1,
   PJRT_Extension_Type_Layouts = 4,
   PJRT_Extension_Type_Shardings = 19,
 };
