@@ -1116,9 +1116,9 @@ KILN_API kiln_value kiln_op_batch_norm_training(kiln_graph* graph, kiln_value op
  *  features are split into as many independent groups; with batch groups the batch is, and each
  *  group has its own output features. Padding and the holes of a dilated operand count as 0. The
  *  result's element type is the operands', or a wider one of the same kind; products and sums are
- *  computed in it.
+ *  computed in it. For pred it is 'or' over 'and'.
  *
- *  Takes integers, floats and complex numbers.
+ *  Takes any element type.
  *  @param graph the graph to add to
  *  @param lhs the left operand
  *  @param rhs the right operand

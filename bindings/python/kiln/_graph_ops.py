@@ -543,7 +543,7 @@ class GraphOps(GraphBase):
         input and output features are split into as many independent groups; with batch groups the
         batch is, and each group has its own output features. Padding and the holes of a dilated
         operand count as 0. The result's element type is the operands', or a wider one of the same
-        kind; products and sums are computed in it.
+        kind; products and sums are computed in it. For pred it is 'or' over 'and'.
         """
         return self.value(lib.kiln_op_convolution(self, lhs.id, rhs.id,
                                                   *convolution_window(window_dimensions,

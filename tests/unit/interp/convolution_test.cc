@@ -100,6 +100,15 @@ ENTRY e { x = bf16[1,3] constant({{256, 1, 1}})
             "({{258}},{{258}},{{44}},{{300}})");
 }
 
+TEST(InterpConvolution, PredsAreOrOverAnd) {
+  EXPECT_EQ(ValueOf(R"(HloModule m
+ENTRY e { x = pred[1,4] constant({{1, 0, 0, 1}})
+  w = pred[2,1,1] constant({{{1}}, {{1}}})
+  l = pred[1,4,1] reshape(x)
+  ROOT c = pred[1,4,1] convolution(l, w), window={size=2 pad=0_1}, dim_labels=b0f_0io->b0f })"),
+            "{{{1},{0},{1},{1}}}");
+}
+
 TEST(InterpConvolution, EmptyArrays) {
   EXPECT_EQ(Convolve("s32[0,2]", "s32[0,3]", "{}", "s32[3,2]", "{{1, 2}, {3, 4}, {5, 6}}",
                      "window={}, dim_labels=bf_io->bf"),

@@ -209,12 +209,26 @@ class RandomOps {
 };
 
 // Half of a convolution's are f32.
-constexpr ElementType kTypes[] = {
-    ElementType::kF64,      ElementType::kF16,    ElementType::kBF16,         ElementType::kS8,
-    ElementType::kS16,      ElementType::kS32,    ElementType::kS64,          ElementType::kU8,
-    ElementType::kU16,      ElementType::kU32,    ElementType::kU64,          ElementType::kC64,
-    ElementType::kC128,     ElementType::kS4,     ElementType::kU4,           ElementType::kS2,
-    ElementType::kF8E4M3FN, ElementType::kF8E5M2, ElementType::kF8E4M3B11FNUZ};
+constexpr ElementType kTypes[] = {ElementType::kF64,
+                                  ElementType::kF16,
+                                  ElementType::kBF16,
+                                  ElementType::kS8,
+                                  ElementType::kS16,
+                                  ElementType::kS32,
+                                  ElementType::kS64,
+                                  ElementType::kU8,
+                                  ElementType::kU16,
+                                  ElementType::kU32,
+                                  ElementType::kU64,
+                                  ElementType::kC64,
+                                  ElementType::kC128,
+                                  ElementType::kS4,
+                                  ElementType::kU4,
+                                  ElementType::kS2,
+                                  ElementType::kF8E4M3FN,
+                                  ElementType::kF8E5M2,
+                                  ElementType::kF8E4M3B11FNUZ,
+                                  ElementType::kPred};
 constexpr size_t kTypeCount = std::size(kTypes);
 
 // Another type that the sums may be asked for in.
