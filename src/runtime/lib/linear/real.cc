@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/lib/linear/reflected.h"
+
 namespace kiln::runtime::lib::linear {
 
 template <typename T>
@@ -39,18 +41,10 @@ Normal<T> ReadNormal(const Array& array, bool transposed, char triangle) {
 
 template <typename T>
 Reflection<T> ReflectionOf(T* x, int64_t n) {
-  const double alpha = x[0];
-  const double square = LoopsOfMachine<T>().square(x + 1, n - 1);
+  const T tau = ReflectionInPlace(LoopsOfMachine<T>(), x, n);
+  const Reflection<T> made = {tau, x[0]};
   x[0] = 1;
-  // Elements whose squares are not exact are as good as 0 beside 1.
-  if (square < 1e-270) {
-    std::fill(x + 1, x + n, T(0));
-    return {0, alpha};
-  }
-  const double beta = -std::copysign(std::sqrt(alpha * alpha + square), alpha);
-  const double scale = 1 / (alpha - beta);
-  for (int64_t i = 1; i < n; ++i) x[i] = static_cast<T>(x[i] * scale);
-  return {static_cast<T>((beta - alpha) / beta), beta};
+  return made;
 }
 
 template <typename T>

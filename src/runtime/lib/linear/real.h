@@ -29,7 +29,7 @@ Normal<T> ReadNormal(const Array& array, bool transposed, char triangle);
 template <typename T>
 struct Reflection {
   T tau = 0;
-  double first = 0;
+  T first = 0;
 };
 template <typename T>
 Reflection<T> ReflectionOf(T* x, int64_t n);
