@@ -249,9 +249,10 @@ KILN_API kiln_error* kiln_executable_cost(const kiln_executable* executable,
                                           kiln_program_cost* cost);
 
 /** The executable as bytes: its code, its constants, and all that a device needs to run it, for
- *  kiln_executable_load() in this or another process with the same build of the library on a
- * machine of the same kind. Functions that it calls (kiln_context_register_call()) are in it by
- * name. Equal executables have equal bytes. The format is in docs/saved-programs.md.
+ *  kiln_executable_load() in this or another process, on a machine of the same kind, with a library
+ * of the same version of the format and of the interface to its code. Functions that it calls
+ * (kiln_context_register_call()) are in it by name. Equal executables have equal bytes. The format
+ * is in docs/saved-programs.md.
  *  @param bytes receives one reference, to be released with kiln_text_release(); the bytes are as
  *         many as code and constants (kiln_executable_memory()) and a little more
  *  @return UNIMPLEMENTED, with the part that cannot be saved; RESOURCE_EXHAUSTED
@@ -259,6 +260,18 @@ KILN_API kiln_error* kiln_executable_cost(const kiln_executable* executable,
  *  Waits for earlier work of a GPU. Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_serialize(const kiln_executable* executable,
                                                kiln_text** bytes);
+
+/** Writes the bytes of kiln_executable_serialize() into a file, for kiln_executable_load_file().
+ * The file takes the path's place once it is complete and on the disk; after a failure the old one
+ * is there as it was.
+ *  @param path        where to write; a symbolic link is followed
+ *  @param path_length characters of `path`
+ *  @return the errors of kiln_executable_serialize(); INVALID_ARGUMENT for a path to something else
+ *         than a file; errors of the system, as RESOURCE_EXHAUSTED for a full disk
+ *
+ *  Waits for earlier work of a GPU. Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_executable_save(const kiln_executable* executable, const char* path,
+                                          size_t path_length);
 
 /** Makes an executable of the bytes of kiln_executable_serialize(), without a compilation. They are
  *  checked, and bytes that were damaged by chance are refused; bytes from an untrusted source are
@@ -268,13 +281,27 @@ KILN_API kiln_error* kiln_executable_serialize(const kiln_executable* executable
  *  @param size    their number
  *  @param executable receives one reference, to be released with kiln_executable_release()
  *  @return INVALID_ARGUMENT for bytes that are no saved executable or are damaged;
- *         FAILED_PRECONDITION, with the difference, for another format, another build of the
- * library, or a device that lacks a feature of the machine of the compilation; NOT_FOUND if the
- * context lacks a function that it calls; RESOURCE_EXHAUSTED
+ *         FAILED_PRECONDITION, with both values, for another version of the format or of the
+ * interface to the code, or a device that lacks a feature of the machine of the compilation;
+ * NOT_FOUND if the context lacks a function that it calls; RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_load(kiln_device* device, const void* bytes, size_t size,
                                           kiln_executable** executable);
+
+/** Makes an executable of a file of kiln_executable_save(), as kiln_executable_load(). The file is
+ *  mapped. A CPU and the evaluator read the constants there, so processes share their memory, and
+ * the constants count as the program's in kiln_executable_memory() but are not allocated. The file
+ * may be replaced or removed while the executable is in use, but must not be changed or cut off in
+ * its place.
+ *  @param path        the file
+ *  @param path_length characters of `path`
+ *  @param executable  receives one reference, to be released with kiln_executable_release()
+ *  @return the errors of kiln_executable_load(), and of the system, as NOT_FOUND
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_executable_load_file(kiln_device* device, const char* path,
+                                               size_t path_length, kiln_executable** executable);
 
 /** A name of the executable: 64 hexadecimal digits. Equal executables of one build of the library
  *  have equal names, in every process, whether they were compiled or loaded.

@@ -28,8 +28,8 @@ KILN_API int32_t kiln_version(void);
 KILN_API const char* kiln_version_string(void);
 
 /** The linker's build id of the loaded library, in hexadecimal digits: another build has another.
- *  Programs saved by kiln_executable_serialize() are loaded by the same build. Empty if the library
- *  was linked without one. Static. Any thread. \since 0.1 */
+ *  kiln_executable_fingerprint() names executables by it. Empty if the library was linked without
+ * one. Static. Any thread. \since 0.1 */
 KILN_API const char* kiln_build_id(void);
 
 #ifdef __cplusplus

@@ -47,6 +47,17 @@ Ref<CompiledExecutable> Finished(Device& device, std::unique_ptr<runtime::Loaded
   return MakeRef<CompiledExecutable>(device, std::move(loaded), microseconds);
 }
 
+// `restore`: the artefact that was saved.
+template <typename Restore>
+Result<Ref<CompiledExecutable>> LoadSaved(Device& device, const Restore& restore) {
+  const int64_t start = TraceSink::Now();
+  const std::shared_ptr<TraceSink> trace = device.client().trace();
+  KILN_ASSIGN_OR_RETURN(program::Artefact artefact, restore());
+  artefact.keeps_code = true;
+  KILN_ASSIGN_OR_RETURN(auto loaded, Load(device, std::move(artefact), trace.get()));
+  return Finished(device, std::move(loaded), "loaded", start);
+}
+
 }  // namespace
 
 Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Module> module,
@@ -86,13 +97,17 @@ Result<std::string> SaveExecutable(const CompiledExecutable& executable) {
   return program::Save(artefact);
 }
 
+Status SaveExecutableFile(const CompiledExecutable& executable, const std::string& path) {
+  KILN_ASSIGN_OR_RETURN(program::Artefact artefact, executable.loaded().Save());
+  return program::SaveFile(artefact, path);
+}
+
 Result<Ref<CompiledExecutable>> LoadExecutable(Device& device, std::string_view bytes) {
-  const int64_t start = TraceSink::Now();
-  const std::shared_ptr<TraceSink> trace = device.client().trace();
-  KILN_ASSIGN_OR_RETURN(program::Artefact artefact, program::Restore(bytes));
-  artefact.keeps_code = true;
-  KILN_ASSIGN_OR_RETURN(auto loaded, Load(device, std::move(artefact), trace.get()));
-  return Finished(device, std::move(loaded), "loaded", start);
+  return LoadSaved(device, [&] { return program::Restore(bytes); });
+}
+
+Result<Ref<CompiledExecutable>> LoadExecutableFile(Device& device, const std::string& path) {
+  return LoadSaved(device, [&] { return program::RestoreFile(path); });
 }
 
 }  // namespace kiln::client

@@ -29,12 +29,16 @@ struct CompileOptions {
 Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Module> module,
                                         CompileOptions options);
 
-// The executable as bytes (program/saved.h), made by Compile with `can_be_saved`, or loaded.
+// The executable as bytes or as a file (program/saved.h), made by Compile with `can_be_saved`, or
+// loaded.
 Result<std::string> SaveExecutable(const CompiledExecutable& executable);
+Status SaveExecutableFile(const CompiledExecutable& executable, const std::string& path);
 
-// An executable from such bytes: the same program, without a compilation. The device's target may
-// have more features than that of the compilation. FAILED_PRECONDITION if it does not fit,
-// NOT_FOUND if it calls a function that the client lacks.
+// An executable from such bytes or such a file, whose constants stay in the mapped file on a device
+// with the host's memory: the same program, without a compilation. The device's target may have
+// more features than that of the compilation. FAILED_PRECONDITION if it does not fit, NOT_FOUND if
+// it calls a function that the client lacks.
 Result<Ref<CompiledExecutable>> LoadExecutable(Device& device, std::string_view bytes);
+Result<Ref<CompiledExecutable>> LoadExecutableFile(Device& device, const std::string& path);
 
 }  // namespace kiln::client

@@ -166,6 +166,12 @@ struct Program {
 // Launches, copies and calls in the program outside loops, each loop's and branch's counted once.
 int64_t CountKernels(const Steps& steps);
 
+// Code assembled for one architecture of GPUs, beside the portable code it was made of.
+struct MachineCode {
+  std::string architecture;         // "sm_90"
+  std::vector<std::string> images;  // cubins, one for each piece of Artefact::code
+};
+
 // The result of a compilation: everything a device needs to load and run, and nothing tied to a
 // process.
 struct Artefact {
@@ -173,6 +179,8 @@ struct Artefact {
   // Relocatable object files, or PTX modules. Of REFERENCE the module as HLO text, the constants of
   // which are the program's where they are elided.
   std::vector<std::string> code;
+  // Nothing: the device assembles the code when it loads it.
+  std::optional<MachineCode> machine_code;
   int64_t compile_microseconds = 0;
   // Whether a device that has loaded it keeps what is needed to save it again
   // (runtime::LoadedExecutable::Save).

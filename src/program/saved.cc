@@ -1,63 +1,24 @@
 #include "program/saved.h"
 
-#include <bit>
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include "base/build_id.h"
 #include "base/hash.h"
+#include "base/input_file.h"
+#include "base/output_file.h"
 #include "base/strings.h"
 #include "program/check.h"
+#include "program/container.h"
 #include "program/members.h"
 #include "tensor/layouts.h"
 
 namespace kiln::program {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);
-
-// Of the format: raise it with any change to the layout or to members.h.
-constexpr uint32_t kVersion = 1;
-constexpr std::string_view kMagic = "KILNPRG\n";
-// The least alignment of code and constants in a file.
-constexpr size_t kBlobAlignment = 64;
 // Of loops and conditionals.
 constexpr int kMaxNesting = 1000;
-
-// The first bytes of a file. The checksum is that of everything behind it.
-struct Header {
-  char magic[8];
-  uint32_t version;
-  uint32_t reserved;  // 0
-  uint64_t file_bytes;
-  uint64_t checksum;
-  uint64_t text_bytes;  // of the description, which follows; then blobs
-};
-constexpr size_t kChecked = offsetof(Header, text_bytes);
-
-size_t Aligned(size_t offset) { return (offset + kBlobAlignment - 1) & ~(kBlobAlignment - 1); }
-
-// Finds any accidental change: each step is a bijection of the sum and of the word. At about the
-// rate of memory.
-uint64_t ChecksumOf(std::string_view bytes) {
-  constexpr uint64_t kFirst = 0x9fb21c651e98df25u, kSecond = 0xc2b2ae3d27d4eb4fu;
-  auto mix = [](uint64_t sum, uint64_t word) {
-    return std::rotl(sum ^ (word * kFirst), 27) * kSecond;
-  };
-  uint64_t lanes[4] = {1, 2, 3, 4};
-  const uint64_t size = bytes.size();
-  while (!bytes.empty()) {
-    uint64_t words[4] = {};
-    const size_t taken = std::min(bytes.size(), sizeof(words));
-    std::memcpy(words, bytes.data(), taken);
-    bytes.remove_prefix(taken);
-    for (int i = 0; i < 4; ++i) lanes[i] = mix(lanes[i], words[i]);
-  }
-  uint64_t sum = size;
-  for (uint64_t lane : lanes) sum = mix(sum, lane ^ lane >> 32);
-  return sum ^ sum >> 29;
-}
 
 template <typename T>
 concept IsList = requires(T& list) {
@@ -65,7 +26,7 @@ concept IsList = requires(T& list) {
   list.begin();
 };
 
-// Writes the description; the bytes of code and constants are kept apart, not copied.
+// Writes the description; the bytes of code and constants are borrowed.
 class Writer {
  public:
   template <typename T>
@@ -76,7 +37,7 @@ class Writer {
       const auto number = static_cast<int64_t>(value);
       Number(static_cast<uint64_t>(number) << 1 ^ static_cast<uint64_t>(number >> 63));
     } else if constexpr (std::is_same_v<T, double>) {
-      text.append(reinterpret_cast<const char*>(&value), sizeof(value));
+      file.description.append(reinterpret_cast<const char*>(&value), sizeof(value));
     } else if constexpr (requires { value.value_or(typename T::value_type()); }) {
       Put(value.has_value());
       if (value) Put(*value);
@@ -92,7 +53,7 @@ class Writer {
   }
   void Put(const std::string& value) {
     Number(value.size());
-    text += value;
+    file.description += value;
   }
   void Put(const Shape& shape) {
     Put(shape.is_array()   ? Shape::Kind::kArray
@@ -114,8 +75,9 @@ class Writer {
     if (!literal) return;
     if (!literal->shape().is_array()) problem = "a constant that is a tuple";
     Put(literal->shape());
-    Blob({reinterpret_cast<const char*>(literal->data()),
-          static_cast<size_t>(literal->byte_size())});
+    Piece(
+        {reinterpret_cast<const char*>(literal->data()), static_cast<size_t>(literal->byte_size())},
+        file.constants);
   }
   void Put(const Steps& steps) {
     if (++depth_ > kMaxNesting) {
@@ -130,24 +92,32 @@ class Writer {
     Number(what.index());
     std::visit([&](const auto& value) { Put(value); }, what);
   }
+  void Put(const MachineCode& code) {
+    Put(code.architecture);
+    Code(code.images);
+  }
+  // Without the time of its compilation: equal programs have equal bytes.
   void Put(const Artefact& artefact) {
     Put(artefact.program);
-    Number(artefact.code.size());
-    for (const std::string& code : artefact.code) Blob(code);
+    Code(artefact.code);
+    Put(artefact.machine_code);
   }
 
-  std::string text;
-  std::vector<std::string_view> blobs;
+  NewContainer file;
   std::string problem;  // what cannot be saved
 
  private:
   void Number(uint64_t number) {
-    for (; number > 127; number >>= 7) text += static_cast<char>(number | 128);
-    text += static_cast<char>(number);
+    for (; number > 127; number >>= 7) file.description += static_cast<char>(number | 128);
+    file.description += static_cast<char>(number);
   }
-  void Blob(std::string_view bytes) {
+  void Piece(std::string_view bytes, std::vector<std::string_view>& section) {
     Number(bytes.size());
-    blobs.push_back(bytes);
+    if (!bytes.empty()) section.push_back(bytes);
+  }
+  void Code(const std::vector<std::string>& pieces) {
+    Number(pieces.size());
+    for (const std::string& piece : pieces) Piece(piece, file.code);
   }
   template <typename T>
   void PutList(const T& list) {
@@ -162,12 +132,31 @@ class Writer {
   int depth_ = 0;
 };
 
+// A section of pieces, taken one after the other.
+struct Pieces {
+  std::string_view section;
+  size_t end = 0;  // of what has been taken
+
+  // Whether the next piece, which is not empty, is in the section.
+  bool Take(uint64_t size, std::string_view& piece) {
+    const size_t start = AlignedTo(end, kPieceAlignment);
+    if (start > section.size() || size > section.size() - start) return false;
+    piece = section.substr(start, size);
+    end = start + size;
+    return true;
+  }
+  bool is_done() const { return end == section.size(); }
+};
+
 // Reads the same. After the first problem every value is a default.
 class Reader {
  public:
-  // Blobs are in `file`, from `blobs` on.
-  Reader(std::string_view text, std::string_view file, size_t blobs)
-      : rest_(text), file_(file), next_blob_(blobs) {}
+  // Constants are left in the file, if `owner` is not null.
+  Reader(const OpenContainer& file, std::shared_ptr<const void> owner)
+      : rest_(file.description),
+        code_{file.code},
+        constants_{file.constants},
+        owner_(std::move(owner)) {}
 
   template <typename T>
   void Get(T& value) {
@@ -227,11 +216,16 @@ class Reader {
     if (!has) return;
     Shape shape;
     Get(shape);
-    const std::string_view bytes = Blob();
+    const std::string_view bytes = Piece(constants_);
     if (!ok()) return;
     if (!shape.is_array() || !shape.is_static() || !shape.is_row_major() ||
         static_cast<uint64_t>(shape.byte_size()) != bytes.size()) {
       return Fail("a constant is not of its shape");
+    }
+    if (owner_ && reinterpret_cast<uintptr_t>(bytes.data()) % kAlignment == 0) {
+      literal = std::make_shared<const Literal>(
+          Literal::Borrowed(shape, reinterpret_cast<const std::byte*>(bytes.data()), owner_));
+      return;
     }
     auto made = std::make_shared<Literal>(shape);
     if (!bytes.empty()) std::memcpy(made->data(), bytes.data(), bytes.size());
@@ -254,10 +248,15 @@ class Reader {
   }
   void Get(Artefact& artefact) {
     Get(artefact.program);
-    for (uint64_t n = Count(); n > 0 && ok(); --n) artefact.code.emplace_back(Blob());
-    if (ok() && (!rest_.empty() || Aligned(next_blob_) < file_.size())) {
+    Code(artefact.code);
+    Get(artefact.machine_code);
+    if (ok() && !(rest_.empty() && code_.is_done() && constants_.is_done())) {
       Fail("there are bytes behind its end");
     }
+  }
+  void Get(MachineCode& code) {
+    Get(code.architecture);
+    Code(code.images);
   }
 
   bool ok() const { return problem_.empty(); }
@@ -295,16 +294,16 @@ class Reader {
     Fail("a list is longer than the file");
     return 0;
   }
-  std::string_view Blob() {
+  std::string_view Piece(Pieces& section) {
     const uint64_t size = Number();
-    const size_t start = Aligned(next_blob_);
-    if (!ok() || size == 0) return {};
-    if (start > file_.size() || size > file_.size() - start) {
+    std::string_view piece;
+    if (ok() && size > 0 && !section.Take(size, piece)) {
       Fail("code or a constant is beyond its end");
-      return {};
     }
-    next_blob_ = start + size;
-    return file_.substr(start, size);
+    return piece;
+  }
+  void Code(std::vector<std::string>& pieces) {
+    for (uint64_t n = Count(); n > 0 && ok(); --n) pieces.emplace_back(Piece(code_));
   }
   void GetEnum(Allocation::Kind& kind) {
     const uint64_t number = Number();
@@ -360,87 +359,73 @@ class Reader {
     std::apply([&](auto&... members) { (Get(members), ...); }, MembersOf(value));
   }
 
-  std::string_view rest_;
-  const std::string_view file_;
-  size_t next_blob_;
+  std::string_view rest_;  // of the description
+  Pieces code_, constants_;
+  const std::shared_ptr<const void> owner_;
   int64_t depth_ = 0;
   int nesting_ = 0;
   std::string problem_;
 };
 
-Status Damaged(const std::string& what) {
-  return InvalidArgument("the saved program is damaged: ", what);
+// Borrows from the artefact.
+Result<NewContainer> ContainerOf(const Artefact& artefact) {
+  Writer writer;
+  writer.Put(artefact);
+  if (!writer.problem.empty()) {
+    return Unimplemented("'", artefact.program.name, "' cannot be saved: it has ", writer.problem);
+  }
+  return std::move(writer.file);
 }
 
 }  // namespace
 
 Result<std::string> Save(const Artefact& artefact) {
-  Writer writer;
-  writer.Put(BuildId());
-  writer.Put(artefact);
-  if (!writer.problem.empty()) {
-    return Unimplemented("'", artefact.program.name, "' cannot be saved: it has ", writer.problem);
-  }
-  size_t size = sizeof(Header) + writer.text.size();
-  for (std::string_view blob : writer.blobs) {
-    if (!blob.empty()) size = Aligned(size) + blob.size();
-  }
-  Header header = {};
-  std::memcpy(header.magic, kMagic.data(), kMagic.size());
-  header.version = kVersion;
-  header.text_bytes = writer.text.size();
+  KILN_ASSIGN_OR_RETURN(const NewContainer container, ContainerOf(artefact));
   std::string file;
-  file.reserve(size);
-  file.append(reinterpret_cast<const char*>(&header), sizeof(header));
-  file += writer.text;
-  for (std::string_view blob : writer.blobs) {
-    if (blob.empty()) continue;
-    file.resize(Aligned(file.size()));
-    file += blob;
-  }
-  Seal(file);
+  file.reserve(BytesOf(container));
+  KILN_RETURN_IF_ERROR(WriteContainer(container, [&](std::string_view part) {
+    file += part;
+    return OkStatus();
+  }));
   return file;
 }
 
-void Seal(std::string& file) {
-  Header header;
-  if (file.size() < sizeof(header)) return;
-  std::memcpy(&header, file.data(), sizeof(header));
-  header.file_bytes = file.size();
-  header.checksum = ChecksumOf(std::string_view(file).substr(kChecked));
-  std::memcpy(file.data(), &header, sizeof(header));
+Status SaveFile(const Artefact& artefact, const std::string& path) {
+  KILN_ASSIGN_OR_RETURN(const NewContainer container, ContainerOf(artefact));
+  auto write = [&]() -> Status {
+    KILN_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+    KILN_RETURN_IF_ERROR(
+        WriteContainer(container, [&](std::string_view part) { return file.Write(part); }));
+    return file.Commit();
+  };
+  const Status written = write();
+  return written.ok() ? written : written.WithContext(path);
 }
 
-Result<Artefact> Restore(std::string_view bytes) {
-  Header header;
-  if (bytes.size() < sizeof(header) || !bytes.starts_with(kMagic)) {
-    return InvalidArgument("the bytes are no saved program");
-  }
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  if (header.version != kVersion || header.reserved != 0) {
-    return FailedPrecondition("the program was saved in version ", header.version,
-                              " of the format, and this is version ", kVersion);
-  }
-  if (header.file_bytes != bytes.size()) {
-    return Damaged(Cat("it has ", bytes.size(), " of ", header.file_bytes, " bytes"));
-  }
-  if (header.checksum != ChecksumOf(bytes.substr(kChecked))) {
-    return Damaged("its checksum differs");
-  }
-  if (header.text_bytes > bytes.size() - sizeof(header)) return Damaged("it ends early");
-  Reader reader(bytes.substr(sizeof(header), header.text_bytes), bytes,
-                sizeof(header) + header.text_bytes);
-  std::string build;
-  reader.Get(build);
-  if (reader.ok() && build != BuildId()) {
-    return FailedPrecondition("the program was saved by another build of the library: ", build,
-                              "; this is ", BuildId());
-  }
+Result<Artefact> Restore(std::string_view bytes, std::shared_ptr<const void> owner) {
+  KILN_ASSIGN_OR_RETURN(const OpenContainer file, ReadContainer(bytes));
+  Reader reader(file, std::move(owner));
   Artefact artefact;
   reader.Get(artefact);
-  if (!reader.ok()) return Damaged(reader.problem());
+  if (!reader.ok()) {
+    return InvalidArgument("the saved program is damaged: ", reader.problem());
+  }
   KILN_RETURN_IF_ERROR(CheckProgram(artefact.program));
   return artefact;
+}
+
+Result<Artefact> RestoreFile(const std::string& path) {
+  auto read = [&]() -> Result<Artefact> {
+    KILN_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
+    const std::optional<int64_t> size = file.remaining();
+    if (!size) return InvalidArgument("the file is empty, or no regular file");
+    KILN_ASSIGN_OR_RETURN(FilePages mapped, file.Rest(*size));
+    const auto pages = std::make_shared<const FilePages>(std::move(mapped));
+    return Restore({reinterpret_cast<const char*>(pages->bytes().data()), pages->bytes().size()},
+                   pages);
+  };
+  Result<Artefact> artefact = read();
+  return artefact.ok() ? std::move(artefact) : artefact.status().WithContext(path);
 }
 
 Result<std::string> FingerprintOf(const Program& program) {
@@ -453,7 +438,7 @@ Result<std::string> FingerprintOf(const Program& program) {
   if (!writer.problem.empty()) {
     return Unimplemented("'", program.name, "' has no fingerprint: it has ", writer.problem);
   }
-  return HexText(HashOf(writer.text));
+  return HexText(HashOf(writer.file.description));
 }
 
 }  // namespace kiln::program

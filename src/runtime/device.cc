@@ -11,6 +11,7 @@ Result<program::Artefact> LoadedExecutable::Save() const {
   }
   program::Artefact saved{.program = program(), .code = code_, .keeps_code = true};
   KILN_RETURN_IF_ERROR(SaveConstants(saved.program));
+  saved.machine_code = Assembled(saved.code);
   return saved;
 }
 

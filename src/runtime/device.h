@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -70,8 +71,9 @@ class LoadedExecutable {
   // Whether a run calls functions of the user, on the thread that runs or starts it.
   virtual bool calls_users_functions() const { return false; }
 
-  // The program with its code as it is now: what the prologue has made is among its constants. Any
-  // thread. FAILED_PRECONDITION if its artefact did not say `keeps_code`.
+  // The program with its code as it is now: what the prologue has made is among its constants, and
+  // what the device has assembled is beside the code. Any thread. FAILED_PRECONDITION if its
+  // artefact did not say `keeps_code`.
   Result<program::Artefact> Save() const;
 
   // Bytes of machine code and its data.
@@ -91,6 +93,11 @@ class LoadedExecutable {
   virtual Status SaveConstants(program::Program& saved) const {
     (void)saved;
     return OkStatus();
+  }
+  // What the device has assembled of the code, if it can be had.
+  virtual std::optional<program::MachineCode> Assembled(std::span<const std::string> code) const {
+    (void)code;
+    return std::nullopt;
   }
 
  private:

@@ -36,7 +36,7 @@ struct OpByOpProgram {
   IdVector<program::LaunchId, std::shared_ptr<const CompiledOp>> ops;
   compiler::Waves waves;  // of the program's steps, for the pool's threads
   std::unique_ptr<runtime::ArenaCache> arenas;
-  runtime::LoadedConstants constants{device, program};
+  runtime::LoadedConstants constants{device, program, device.has_host_memory()};
   RunInfo info;
 };
 

@@ -137,6 +137,19 @@ Literal Literal::Tuple(std::vector<Literal> elements) {
   return l;
 }
 
+Literal Literal::Borrowed(const Shape& shape, const std::byte* elements,
+                          std::shared_ptr<const void> owner) {
+  Literal l;
+  l.shape_ = RowMajor(shape);
+  l.borrowed_ = {std::move(owner), elements};
+  return l;
+}
+
+void Literal::Own() {
+  bytes_.assign(borrowed_.get(), borrowed_.get() + size());
+  borrowed_ = nullptr;
+}
+
 Literal Literal::ScalarOf(ElementType type, double value) {
   Literal l(Shape::Scalar(type));
   VisitType(type, [&](auto zero) {
@@ -161,10 +174,10 @@ int64_t Literal::AsInt(int64_t i) const {
 }
 
 bool Literal::IsSplat() const {
-  if (!shape_.is_array() || bytes_.empty()) return false;
+  if (!shape_.is_array() || size() == 0) return false;
   // Equal to itself shifted by one element.
   size_t width = ByteWidth(shape_.type());
-  return std::memcmp(bytes_.data(), bytes_.data() + width, bytes_.size() - width) == 0;
+  return std::memcmp(data(), data() + width, size() - width) == 0;
 }
 
 bool Literal::IsAll(double value) const {
@@ -173,11 +186,12 @@ bool Literal::IsAll(double value) const {
   if (first != value || std::signbit(first) != std::signbit(value)) return false;
   if (!IsComplex(shape_.type())) return true;
   Literal real = ScalarOf(shape_.type(), value);
-  return std::memcmp(bytes_.data(), real.data(), static_cast<size_t>(real.byte_size())) == 0;
+  return std::memcmp(data(), real.data(), static_cast<size_t>(real.byte_size())) == 0;
 }
 
 bool Literal::operator==(const Literal& other) const {
-  return shape_ == other.shape_ && bytes_ == other.bytes_ && elements_ == other.elements_;
+  return shape_ == other.shape_ && elements_ == other.elements_ && size() == other.size() &&
+         (size() == 0 || std::memcmp(data(), other.data(), size()) == 0);
 }
 
 std::string Literal::ToString() const { return ToString(INT64_MAX); }

@@ -32,23 +32,31 @@ class Literal {
     if (!values.empty()) std::memcpy(l.data(), values.data(), values.size_bytes());
     return l;
   }
+  // An array in memory that stays unchanged until `owner` goes: its elements, row-major, at an
+  // address of their alignment. Copies share it; a literal that is changed first gets its own.
+  static Literal Borrowed(const Shape& shape, const std::byte* elements,
+                          std::shared_ptr<const void> owner);
   // Scalar of any type from a number, converted as by C++; small floats round once, and a complex
   // number is real.
   static Literal ScalarOf(ElementType type, double value);
 
   const Shape& shape() const { return shape_; }
-  std::byte* data() { return bytes_.data(); }
-  const std::byte* data() const { return bytes_.data(); }
-  int64_t byte_size() const { return static_cast<int64_t>(bytes_.size()); }
+  std::byte* data() {
+    if (borrowed_) Own();
+    return bytes_.data();
+  }
+  const std::byte* data() const { return borrowed_ ? borrowed_.get() : bytes_.data(); }
+  int64_t byte_size() const { return static_cast<int64_t>(size()); }
+  bool is_borrowed() const { return borrowed_ != nullptr; }
   // Elements as T; T must have the element type's size (bool or uint8_t for pred). Elements of less
   // than a byte are in the low bits of one, integers sign- or zero-extended.
   template <typename T>
   std::span<T> values() {
-    return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+    return {reinterpret_cast<T*>(data()), size() / sizeof(T)};
   }
   template <typename T>
   std::span<const T> values() const {
-    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+    return {reinterpret_cast<const T*>(data()), size() / sizeof(T)};
   }
   std::vector<Literal>& elements() { return elements_; }
   const std::vector<Literal>& elements() const { return elements_; }
@@ -71,8 +79,14 @@ class Literal {
   std::string ToString(int64_t limit) const;
 
  private:
+  size_t size() const {
+    return borrowed_ ? static_cast<size_t>(shape_.byte_size()) : bytes_.size();
+  }
+  void Own();
+
   Shape shape_;
   std::vector<std::byte> bytes_;
+  std::shared_ptr<const std::byte> borrowed_;  // in the place of `bytes_`
   std::vector<Literal> elements_;
 };
 

@@ -169,6 +169,32 @@ class KilnRun(unittest.TestCase):
             f'FAIL {hang}: the process ended by signal 11 (Segmentation fault)', f'PASS {good}',
             'checked 2: 1 passed, 1 failed, 0 skipped'])
 
+    def test_programs_are_saved_and_checked(self):
+        for platform in ('reference', 'cpu', 'gpu'):
+            with self.subTest(platform):
+                saved = []
+                for name, text in (('good', PASS), ('bad', FAIL)):
+                    path = f'{self.folder.name}/{name}'
+                    done = subprocess.run([TOOL, f'--platform={platform}', '--save', path,
+                                           self.write(f'{name}.mlir', text)],
+                                          capture_output=True, text=True, timeout=120)
+                    self.assertEqual((done.returncode, done.stdout, done.stderr), (0, '', ''))
+                    saved.append(path)
+                lines = self.check(f'--platform={platform}', *saved).stdout.splitlines()
+                self.assertEqual(lines[0], f'PASS {saved[0]}')
+                self.assertRegex(lines[1], f'^FAIL {re.escape(saved[1])}: .*is 4 and should be 5')
+        other = self.check('--platform=cpu', f'{self.folder.name}/good').stdout
+        self.assertIn('it was compiled for', other)
+
+    def test_what_cannot_be_saved(self):
+        for path, program, text in (('none/x', PASS, 'No such file'), ('x', 'noise', 'line 1')):
+            done = subprocess.run([TOOL, '--save', f'{self.folder.name}/{path}',
+                                   self.write('p.mlir', program)],
+                                  capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(text, done.stderr)
+        self.assertEqual(os.listdir(self.folder.name), ['p.mlir'])
+
     def test_usage(self):
         for arguments in ([], ['--platform=tpu', 'x'], ['--deadline=0', 'x']):
             done = self.check(*arguments)

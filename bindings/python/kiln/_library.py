@@ -4,7 +4,8 @@ import ctypes
 import os
 import subprocess
 import sysconfig
-from typing import Any, Callable, Iterable, Iterator, NoReturn, Optional, Tuple, Type, TypeVar
+from typing import (Any, Callable, Iterable, Iterator, NoReturn, Optional, Tuple, Type, TypeVar,
+                    Union)
 
 from ._schema import ErrorPointer
 from ._table import FUNCTIONS, VERSION, Code
@@ -117,6 +118,15 @@ def borrowed_error(pointer: Any) -> KilnError:
 def text(string: str) -> Tuple[bytes, int]:
     """The pair of arguments of a text."""
     data = string.encode()
+    return data, len(data)
+
+
+Path = Union[str, bytes, 'os.PathLike[str]', 'os.PathLike[bytes]']
+
+
+def path_text(path: Path) -> Tuple[bytes, int]:
+    """The pair of arguments of a path."""
+    data = os.fsencode(path)
     return data, len(data)
 
 

@@ -366,6 +366,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_executable_cost': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_executable_serialize': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_executable_load': (ErrorPointer, [c_void_p, c_void_p, c_size_t, POINTER(c_void_p)]),
+    'kiln_executable_save': (ErrorPointer, [c_void_p, c_char_p, c_size_t]),
+    'kiln_executable_load_file': (ErrorPointer, [c_void_p, c_char_p, c_size_t, POINTER(c_void_p)]),
     'kiln_executable_fingerprint': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_executable_info': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_execute_options_init': (None, [c_void_p, c_size_t]),

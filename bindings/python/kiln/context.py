@@ -10,9 +10,11 @@ from ._dtypes import DTypeLike, dtype_number
 from ._calls import CustomCall, call_held
 from ._handle import Handle, drop, forget, held, hold
 from ._interrupt import interruptible
-from ._library import KilnError, decoded, ints, lib, made, made_bytes, made_text, options, text
+from ._library import (KilnError, Path, decoded, ints, lib, made, made_bytes, made_text, options,
+                       path_text, text)
 from ._table import GPU_LIBRARIES, GPU_MODES, LOG_LEVELS
 from .device import Cancellation, Device, MemoryInfo, memory_info
+from .executable import Executable
 from .graph import Graph
 
 
@@ -221,6 +223,29 @@ class Context(Handle):
         return interruptible(
             lambda: Graph(self, made(lib.kiln_graph_from_stablehlo, self, data, len(data),
                                      ctypes.byref(made_options))), flag.set)
+
+    def load(self, path: Path, device: Optional[Device] = None) -> Executable:
+        """An executable from a file of `Executable.save`, without a compilation. The file is mapped:
+        it may be replaced while the executable is in use, but must not be changed in its place. A
+        file from an untrusted source is code of that source.
+
+        Args:
+            path: the file
+            device: one of the kind for which it was compiled; None: CPU:0
+
+        Raises:
+            KilnError: with the code INVALID_ARGUMENT for a file that is no saved executable or is
+                damaged; FAILED_PRECONDITION if it was saved by another version or for another
+                machine; NOT_FOUND if it calls a function that is not registered
+        """
+        on = self.device() if device is None else device
+        return Executable(made(lib.kiln_executable_load_file, on, *path_text(path)),
+                          self.calls_python)
+
+    def deserialize(self, data: bytes, device: Optional[Device] = None) -> Executable:
+        """An executable from the bytes of `Executable.serialize`, as `load`."""
+        on = self.device() if device is None else device
+        return Executable(made(lib.kiln_executable_load, on, data, len(data)), self.calls_python)
 
     def trace(self) -> Trace:
         """Begins to record the context's work: `with context.trace() as trace: ...`"""

@@ -13,7 +13,8 @@ from ._calls import with_causes
 from ._handle import Handle
 from ._interrupt import Job, interruptible
 from ._lend import Lender
-from ._library import decoded, lean, lib, made, options, raise_error, text
+from ._library import (Path, decoded, lean, lib, made, made_bytes, made_text, options, path_text,
+                       raise_error, text)
 from .device import Buffer, Cancellation, Device, Event
 
 if TYPE_CHECKING:
@@ -253,6 +254,23 @@ class Executable(Handle):
         lib.kiln_executable_cost(self, ctypes.byref(struct))
         return ProgramCost(struct.flops, struct.transcendentals, struct.bytes_accessed,
                            bool(struct.partial))
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits, the same for equal executables of one build of the library, in
+        every process.
+        """
+        return made_text(lib.kiln_executable_fingerprint, self)
+
+    def save(self, path: Path) -> None:
+        """Writes it into a file, for `Context.load` in this or another process. The file takes the
+        path's place once it is complete; after a failure the old one is there as it was.
+        """
+        lib.kiln_executable_save(self, *path_text(path))
+
+    def serialize(self) -> bytes:
+        """The bytes of such a file, for `Context.deserialize`."""
+        return made_bytes(lib.kiln_executable_serialize, self)
 
     def __repr__(self) -> str:
         if self.closed:

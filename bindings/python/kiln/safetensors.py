@@ -5,17 +5,14 @@
 """
 
 import ctypes
-import os
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Mapping, Optional
 
 from . import _structs
 from ._arrays import Shape, shape_of
 from ._handle import Handle
-from ._library import lib, made, options, text
+from ._library import Path, lib, made, options, path_text, text
 from ._table import FUNCTIONS
 from .device import Buffer, Device
-
-Path = Union[str, bytes, 'os.PathLike[str]', 'os.PathLike[bytes]']
 
 
 def _with_length(name: str) -> Any:
@@ -36,11 +33,6 @@ _key = _with_length('kiln_safetensors_metadata_key')
 _value = _with_length('kiln_safetensors_metadata')
 
 
-def _path(path: Path) -> Tuple[bytes, int]:
-    data = os.fsencode(path)
-    return data, len(data)
-
-
 class File(Handle):
     """An open file: a mapping of names to shapes and buffers, in the order of their data. It is
     mapped, and must not be changed while it or one of its buffers is in use; it may be replaced, as
@@ -54,7 +46,7 @@ class File(Handle):
     _noun = 'safetensors'
 
     def __init__(self, path: Path) -> None:
-        super().__init__(made(lib.kiln_safetensors_open, *_path(path)))
+        super().__init__(made(lib.kiln_safetensors_open, *path_text(path)))
         count = lib.kiln_safetensors_count(self)
         self._numbers: Dict[str, int] = {_name(self, i): i for i in range(count)}
 
@@ -119,4 +111,4 @@ def save(path: Path, arrays: Mapping[str, Buffer],
     named = (_structs.NamedBuffer * len(arrays))(
         *(_structs.NamedBuffer(*text(name), buffer._as_parameter_)
           for name, buffer in arrays.items()))
-    lib.kiln_safetensors_write(*_path(path), named, len(named), ctypes.byref(made_options))
+    lib.kiln_safetensors_write(*path_text(path), named, len(named), ctypes.byref(made_options))

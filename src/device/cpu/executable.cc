@@ -28,7 +28,7 @@ CpuExecutable::CpuExecutable(program::Program program, runtime::Allocator& alloc
       allocator_(allocator),
       pool_(pool),
       arenas_(allocator, program_.arena_bytes),
-      constants_(allocator, program_) {
+      constants_(allocator, program_, true) {
   const std::vector<int>& aliases = program_.signature.aliases;
   for (size_t r = 0; r < aliases.size(); ++r) {
     if (aliases[r] >= 0) aliases_.push_back({r, static_cast<size_t>(aliases[r])});

@@ -6,13 +6,32 @@
 
 namespace kiln::device::cuda {
 
-Result<std::shared_ptr<LoadedCode>> CodeCache::Load(const std::string& ptx) {
+namespace {
+
+std::string FileName(const Digest& key) { return HexText(key) + ".cubin"; }
+
+}  // namespace
+
+Digest CodeCache::KeyOf(const std::string& ptx) const {
   Sha256 hash;
   hash.UpdateField("kiln 1");
-  hash.UpdateField(Cat("sm_", sm_));
+  hash.UpdateField(architecture());
   hash.UpdateField(Cat("driver ", context_->driver().version()));
   hash.UpdateField(ptx);
-  const Digest key = hash.Finish();
+  return hash.Finish();
+}
+
+Result<std::string> CodeCache::Assembled(const std::string& ptx) const {
+  if (!folder_.empty()) {
+    const Digest key = KeyOf(ptx);
+    if (auto cubin = ReadCodeFile(Cat(folder_, "/", FileName(key)), key)) return *std::move(cubin);
+  }
+  return Assemble(*context_, ptx);
+}
+
+Result<std::shared_ptr<LoadedCode>> CodeCache::Load(const std::string& ptx,
+                                                    std::string_view image) {
+  const Digest key = KeyOf(ptx);
   {
     std::lock_guard lock(mutex_);
     if (auto found = loaded_.find(key); found != loaded_.end()) {
@@ -24,14 +43,7 @@ Result<std::shared_ptr<LoadedCode>> CodeCache::Load(const std::string& ptx) {
     }
   }
   // Assembling takes long, and others need not wait for it.
-  std::shared_ptr<LoadedCode> code;
-  if (folder_.empty()) {
-    KILN_ASSIGN_OR_RETURN(code, LoadedCode::Load(context_, ptx));
-    std::lock_guard lock(mutex_);
-    ++counts_.assembled;
-  } else {
-    KILN_ASSIGN_OR_RETURN(code, LoadThroughFolder(key, ptx));
-  }
+  KILN_ASSIGN_OR_RETURN(std::shared_ptr<LoadedCode> code, LoadNew(key, ptx, image));
   std::lock_guard lock(mutex_);
   auto& known = loaded_[key];
   // An equal module loaded meanwhile wins.
@@ -41,9 +53,27 @@ Result<std::shared_ptr<LoadedCode>> CodeCache::Load(const std::string& ptx) {
   return code;
 }
 
+Result<std::shared_ptr<LoadedCode>> CodeCache::LoadNew(const Digest& key, const std::string& ptx,
+                                                       std::string_view image) {
+  if (!image.empty()) {
+    auto code = LoadedCode::Load(context_, std::string(image));
+    if (code.ok()) {
+      std::lock_guard lock(mutex_);
+      ++counts_.given;
+      return code;
+    }
+    // Another driver may refuse it; other failures will recur below.
+  }
+  if (!folder_.empty()) return LoadThroughFolder(key, ptx);
+  KILN_ASSIGN_OR_RETURN(auto code, LoadedCode::Load(context_, ptx));
+  std::lock_guard lock(mutex_);
+  ++counts_.assembled;
+  return code;
+}
+
 Result<std::shared_ptr<LoadedCode>> CodeCache::LoadThroughFolder(const Digest& key,
                                                                  const std::string& ptx) {
-  const std::string name = HexText(key) + ".cubin";
+  const std::string name = FileName(key);
   if (auto cubin = ReadCodeFile(Cat(folder_, "/", name), key)) {
     auto code = LoadedCode::Load(context_, *cubin);
     if (code.ok()) {

@@ -6,9 +6,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
+#include "base/strings.h"
 #include "device/cuda/context.h"
 #include "device/cuda/module.h"
 
@@ -20,17 +22,25 @@ class CodeCache {
   CodeCache(std::shared_ptr<Context> context, int sm, std::string folder)
       : context_(std::move(context)), sm_(sm), folder_(std::move(folder)) {}
 
-  // The same code for the same PTX for as long as anyone holds it.
-  Result<std::shared_ptr<LoadedCode>> Load(const std::string& ptx);
+  // Of the code that it assembles: "sm_90".
+  std::string architecture() const { return Cat("sm_", sm_); }
+  // The same code for the same PTX for as long as anyone holds it. `image`, unless empty, is a
+  // cubin of the PTX for this architecture, taken if the driver takes it.
+  Result<std::shared_ptr<LoadedCode>> Load(const std::string& ptx, std::string_view image = {});
+  // The PTX as a cubin, from the folder or by the driver's assembler.
+  Result<std::string> Assembled(const std::string& ptx) const;
 
   struct Counts {
-    int64_t in_memory = 0, from_disk = 0, assembled = 0;
+    int64_t in_memory = 0, given = 0, from_disk = 0, assembled = 0;
   };
   Counts counts() const;
   // Harmless problems of the folder, each once.
   std::vector<std::string> TakeNotes();
 
  private:
+  Digest KeyOf(const std::string& ptx) const;
+  Result<std::shared_ptr<LoadedCode>> LoadNew(const Digest& key, const std::string& ptx,
+                                              std::string_view image);
   Result<std::shared_ptr<LoadedCode>> LoadThroughFolder(const Digest& key, const std::string& ptx);
   void Note(std::string text);
 

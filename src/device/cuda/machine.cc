@@ -185,8 +185,9 @@ Result<std::unique_ptr<GpuGraph>> CudaMachine::MakeGraph() {
   return std::unique_ptr<GpuGraph>(std::make_unique<CudaGraph>(context_, conditions_));
 }
 
-Result<std::unique_ptr<GpuModule>> CudaMachine::Load(const std::string& code) {
-  KILN_ASSIGN_OR_RETURN(auto loaded, code_cache_.Load(code));
+Result<std::unique_ptr<GpuModule>> CudaMachine::Load(const std::string& code,
+                                                     std::string_view image) {
+  KILN_ASSIGN_OR_RETURN(auto loaded, code_cache_.Load(code, image));
   return std::unique_ptr<GpuModule>(std::make_unique<CudaModule>(std::move(loaded)));
 }
 

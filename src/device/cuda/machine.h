@@ -56,7 +56,12 @@ class CudaMachine final : public GpuMachine {
   std::unique_ptr<GpuActivities> ListenToActivities() override;
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
   bool loops_on_device() const override { return loops_on_device_; }
-  Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
+  Result<std::unique_ptr<GpuModule>> Load(const std::string& code,
+                                          std::string_view image = {}) override;
+  std::string architecture() const override { return code_cache_.architecture(); }
+  Result<std::string> Assemble(const std::string& code) override {
+    return code_cache_.Assembled(code);
+  }
   Result<std::string> GemmLibrary() override;
   Result<std::unique_ptr<GpuLibraryGemm>> FindLibraryGemm(
       const program::LibraryGemm& gemm) override;

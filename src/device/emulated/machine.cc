@@ -210,7 +210,8 @@ Result<std::unique_ptr<GpuGraph>> EmulatedMachine::MakeGraph() {
   return std::unique_ptr<GpuGraph>(std::make_unique<EmulatedGraph>(*this));
 }
 
-Result<std::unique_ptr<GpuModule>> EmulatedMachine::Load(const std::string& code) {
+Result<std::unique_ptr<GpuModule>> EmulatedMachine::Load(const std::string& code,
+                                                         std::string_view) {
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<EmulatedCode> loaded, EmulatedCode::Load(code));
   return std::unique_ptr<GpuModule>(
       std::make_unique<EmulatedGpuModule>(std::shared_ptr<EmulatedCode>(std::move(loaded))));

@@ -54,7 +54,8 @@ class EmulatedMachine : public GpuMachine {
   Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) override;
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
   bool loops_on_device() const override { return options_.loops_on_device; }
-  Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
+  Result<std::unique_ptr<GpuModule>> Load(const std::string& code,
+                                          std::string_view image = {}) override;
 
  private:
   friend class EmulatedStream;

@@ -56,7 +56,7 @@ Status InTimeline(GpuRecording* recording, Describe describe, Ask ask) {
 }  // namespace
 
 GpuExecutable::GpuExecutable(program::Program program, GpuDevice& device)
-    : program_(std::move(program)), device_(device), constants_(device, program_) {
+    : program_(std::move(program)), device_(device), constants_(device, program_, false) {
   const std::vector<int>& aliases = program_.signature.aliases;
   for (size_t r = 0; r < aliases.size(); ++r) {
     if (aliases[r] >= 0) aliases_.push_back({r, static_cast<size_t>(aliases[r])});
@@ -80,7 +80,7 @@ Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(program::Artefact art
                         runtime::ProgramCalls::Make(e->program(), device.call_host().registry));
   {
     TraceSpan span(trace, "code", "load");
-    KILN_RETURN_IF_ERROR(e->LoadCode(artefact.code));
+    KILN_RETURN_IF_ERROR(e->LoadCode(artefact));
     span.AddArg("code_bytes", e->code_bytes());
   }
   e->KeepCode(artefact);
@@ -109,13 +109,35 @@ std::string GpuExecutable::ResourceReport() const {
   return ResourceTable(program(), [&](const std::string& symbol) { return FindKernel(symbol); });
 }
 
-Status GpuExecutable::LoadCode(std::span<const std::string> objects) {
-  for (const std::string& code : objects) {
-    Result<std::unique_ptr<GpuModule>> module = device_.machine().Load(code);
+Status GpuExecutable::LoadCode(const program::Artefact& artefact) {
+  const std::optional<program::MachineCode>& machine_code = artefact.machine_code;
+  const bool fits = machine_code &&
+                    machine_code->architecture == device_.machine().architecture() &&
+                    machine_code->images.size() == artefact.code.size();
+  for (size_t i = 0; i < artefact.code.size(); ++i) {
+    const std::string_view image = fits ? machine_code->images[i] : std::string_view();
+    Result<std::unique_ptr<GpuModule>> module = device_.machine().Load(artefact.code[i], image);
     if (!module.ok()) return module.status().WithContext(program().name);
     modules_.push_back(*std::move(module));
   }
   return OkStatus();
+}
+
+std::optional<program::MachineCode> GpuExecutable::Assembled(
+    std::span<const std::string> code) const {
+  GpuMachine& machine = device_.machine();
+  if (machine.architecture().empty() || code.empty()) return std::nullopt;
+  program::MachineCode assembled{.architecture = machine.architecture()};
+  for (const std::string& piece : code) {
+    Result<std::string> image = machine.Assemble(piece);
+    if (!image.ok()) {
+      device_.Note(Cat("'", program().name,
+                       "' is saved without assembled code: ", image.status().message()));
+      return std::nullopt;
+    }
+    assembled.images.push_back(*std::move(image));
+  }
+  return assembled;
 }
 
 Status GpuExecutable::LoadConstants() {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,7 +52,8 @@ class GpuExecutable : public runtime::LoadedExecutable {
 
   GpuExecutable(program::Program program, GpuDevice& device);
   Status SaveConstants(program::Program& saved) const override;
-  Status LoadCode(std::span<const std::string> objects);
+  std::optional<program::MachineCode> Assembled(std::span<const std::string> code) const override;
+  Status LoadCode(const program::Artefact& artefact);
   Status LoadConstants();
   Status RunPrologue();
   Result<GpuKernel*> FindKernel(const std::string& symbol) const;

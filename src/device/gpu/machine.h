@@ -185,8 +185,17 @@ class GpuMachine {
   // Whether graphs have loops and conditionals.
   virtual bool loops_on_device() const { return false; }
   // `code` is the output of codegen::GenerateGpu for the machine's target: PTX, or an object for
-  // the emulator.
-  virtual Result<std::unique_ptr<GpuModule>> Load(const std::string& code) = 0;
+  // the emulator. `image`, unless empty, is what a machine of the same architecture has assembled
+  // of it, and is taken if the driver takes it.
+  virtual Result<std::unique_ptr<GpuModule>> Load(const std::string& code,
+                                                  std::string_view image = {}) = 0;
+  // The architecture of assembled code ("sm_90"), and the code assembled for it. Empty: code is not
+  // assembled.
+  virtual std::string architecture() const { return ""; }
+  virtual Result<std::string> Assemble(const std::string& code) {
+    (void)code;
+    return Unimplemented(description_, " has no assembler");
+  }
 
   // The library of gemms, with its version: "cuBLASLt 13.1.0". It is loaded on the first call. An
   // error gives the reason if there is none.

@@ -44,6 +44,7 @@ std::optional<std::string> ReadFile(const std::string& path) {
 }
 
 bool IsBytecode(std::string_view bytes) { return bytes.starts_with("ML\xefR"); }
+bool IsSavedProgram(std::string_view bytes) { return bytes.starts_with("KILNPRG\n"); }
 
 struct Chunk {
   std::string text;
@@ -120,7 +121,8 @@ class Checker {
     return nullptr;
   }
 
-  Outcome Run(std::string_view program, const CheckOptions& options) {
+  // Of StableHLO. Passes if there is an executable then.
+  Outcome Compile(std::string_view program, const CheckOptions& options, Executable* executable) {
     kiln_graph* made = nullptr;
     if (Error e{kiln_graph_from_stablehlo(context_.get(), program.data(), program.size(), nullptr,
                                           &made)}) {
@@ -138,12 +140,27 @@ class Checker {
     c.disabled_passes_length = options.disabled_passes.size();
     kiln_executable* compiled = nullptr;
     if (Error e{kiln_graph_compile(graph.get(), &c, &compiled)}) return {Verdict::kFail, Text(e)};
-    Executable executable(compiled);
-    if (kiln_executable_argument_count(compiled) != 0) {
+    executable->reset(compiled);
+    return {Verdict::kPass, ""};
+  }
+
+  // Of a file of Save's.
+  Outcome Load(const std::string& path, Executable* executable) {
+    kiln_executable* loaded = nullptr;
+    if (Error e{kiln_executable_load_file(device_, path.data(), path.size(), &loaded)}) {
+      return {Verdict::kFail, Text(e)};
+    }
+    executable->reset(loaded);
+    return {Verdict::kPass, ""};
+  }
+
+  static Outcome Run(const Executable& executable) {
+    if (kiln_executable_argument_count(executable.get()) != 0) {
       return {Verdict::kSkip, "its entry takes arguments"};
     }
-    std::vector<kiln_buffer*> results(kiln_executable_result_count(compiled));
-    Error error{kiln_executable_run(compiled, nullptr, nullptr, 0, results.data(), results.size())};
+    std::vector<kiln_buffer*> results(kiln_executable_result_count(executable.get()));
+    Error error{
+        kiln_executable_run(executable.get(), nullptr, nullptr, 0, results.data(), results.size())};
     for (kiln_buffer* result : results) kiln_buffer_release(result);
     if (error) return {Verdict::kFail, Text(error)};
     return {Verdict::kPass, ""};
@@ -159,9 +176,9 @@ class Checker {
 Outcome CheckFile(const std::string& path, const CheckOptions& options) {
   std::optional<std::string> bytes = ReadFile(path);
   if (!bytes) return {Verdict::kFail, "cannot be read"};
-  const bool is_bytecode = IsBytecode(*bytes);
+  const bool is_saved = IsSavedProgram(*bytes);
   std::vector<Chunk> chunks = {{*bytes, 1}};
-  if (!is_bytecode) {
+  if (!is_saved && !IsBytecode(*bytes)) {
     std::optional<std::string> disabled = DisabledReason(*bytes);
     if (disabled && !options.disabled_too) return {Verdict::kSkip, *disabled};
     chunks = Chunks(*bytes);
@@ -171,7 +188,10 @@ Outcome CheckFile(const std::string& path, const CheckOptions& options) {
   Checker checker;
   if (Error error = checker.Open(options.device)) return {Verdict::kFail, Text(error)};
   for (const Chunk& chunk : chunks) {
-    Outcome outcome = checker.Run(chunk.text, options);
+    Executable executable;
+    Outcome outcome = is_saved ? checker.Load(path, &executable)
+                               : checker.Compile(chunk.text, options, &executable);
+    if (outcome.verdict == Verdict::kPass) outcome = Checker::Run(executable);
     if (outcome.verdict == Verdict::kPass) continue;
     if (chunks.size() > 1) {
       outcome.reason = "module of line " + std::to_string(chunk.line) + ": " + outcome.reason;
@@ -179,6 +199,19 @@ Outcome CheckFile(const std::string& path, const CheckOptions& options) {
     return outcome;
   }
   return {Verdict::kPass, ""};
+}
+
+std::optional<std::string> SaveProgram(const std::string& path, const std::string& to,
+                                       const CheckOptions& options) {
+  std::optional<std::string> bytes = ReadFile(path);
+  if (!bytes) return path + " cannot be read";
+  Checker checker;
+  if (Error error = checker.Open(options.device)) return Text(error);
+  Executable executable;
+  const Outcome outcome = checker.Compile(*bytes, options, &executable);
+  if (outcome.verdict != Verdict::kPass) return path + ": " + outcome.reason;
+  if (Error error{kiln_executable_save(executable.get(), to.data(), to.size())}) return Text(error);
+  return std::nullopt;
 }
 
 }  // namespace kiln::run

@@ -1,6 +1,7 @@
 // Programs that check themselves: StableHLO modules that compare their results by custom calls.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tools/kiln_run/workers.h"
@@ -14,8 +15,14 @@ struct CheckOptions {
   bool disabled_too = false;    // also files that are marked RUN-DISABLED
 };
 
-// Runs all modules of a file, text or bytecode, on a device. Passes if all run without an error.
-// Skips a file marked RUN-DISABLED, a file whose entry has arguments, and a file without a module.
+// Runs all modules of a file, text or bytecode, or a saved program, on a device. Passes if all run
+// without an error. Skips a file marked RUN-DISABLED, a file whose entry has arguments, and a file
+// without a module.
 Outcome CheckFile(const std::string& path, const CheckOptions& options);
+
+// Compiles the module of a file, and saves the program as the file `to`. The failure, if there is
+// one.
+std::optional<std::string> SaveProgram(const std::string& path, const std::string& to,
+                                       const CheckOptions& options);
 
 }  // namespace kiln::run

@@ -14,7 +14,7 @@ namespace kiln::run {
 namespace {
 
 struct Arguments {
-  bool check = false;
+  std::string save_to;  // empty: the files are checked
   std::string platform = "cpu";
   CheckOptions options;
   WorkerOptions workers;
@@ -50,13 +50,27 @@ int Check(const Arguments& arguments) {
   return all && failed == 0 ? 0 : 1;
 }
 
+int Save(const Arguments& arguments) {
+  if (arguments.files.size() != 1) {
+    std::fprintf(stderr, "kiln-run: --save takes one program\n");
+    return 1;
+  }
+  const auto failure = SaveProgram(arguments.files[0], arguments.save_to, arguments.options);
+  if (failure) std::fprintf(stderr, "kiln-run: %s\n", failure->c_str());
+  return failure ? 1 : 0;
+}
+
 int Main(int argc, char** argv) {
   Arguments a;
   a.workers.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   CLI::App app("Runs programs in files.", "kiln-run");
-  app.add_flag("--check", a.check,
-               "run StableHLO modules that check themselves, and say how it went")
-      ->required();
+  CLI::App* what = app.add_option_group("work");
+  what->require_option(1);
+  bool check = false;
+  what->add_flag("--check", check,
+                 "run programs that check themselves, StableHLO or saved, and say how it went");
+  what->add_option("--save", a.save_to, "compile a program, and save it as a file")
+      ->option_text("FILE");
   app.add_option("--platform", a.platform,
                  "reference (the evaluator), cpu, or gpu (emulated where there is none)")
       ->check(CLI::IsMember({"reference", "cpu", "gpu"}))
@@ -72,11 +86,12 @@ int Main(int argc, char** argv) {
   app.add_option("--deadline", a.workers.deadline_s, "seconds that a file may take")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("files", a.files, "StableHLO text or bytecode")->required();
+  app.add_option("files", a.files, "StableHLO text or bytecode, or saved programs to check")
+      ->required();
   CLI11_PARSE(app, argc, argv);
   if (a.platform == "reference") a.options.device = "REFERENCE:0";
   if (a.platform == "gpu") a.options.device = "GPU:0";
-  return Check(a);
+  return a.save_to.empty() ? Check(a) : Save(a);
 }
 
 }  // namespace

@@ -355,54 +355,6 @@ void Call_kiln_executable_cost(World& w) {
   const kiln_program_cost empty = KILN_PROGRAM_COST_INIT;
   Tell(w, "kiln_executable_cost", empty, kiln_executable_cost);
 }
-void Call_kiln_executable_serialize(World& w) {
-  auto executable = w.PickOrNull(w.executables);
-  kiln_text* bytes = World::Untouched<kiln_text>();
-  w.Begin("kiln_executable_serialize", World::Name("executable", executable));
-  if (w.Gave(kiln_executable_serialize(HandleOf(executable), &bytes), bytes)) {
-    w.Add(w.texts, bytes);
-  }
-}
-
-void Call_kiln_executable_fingerprint(World& w) {
-  auto executable = w.PickOrNull(w.executables);
-  kiln_text* text = World::Untouched<kiln_text>();
-  w.Begin("kiln_executable_fingerprint", World::Name("executable", executable));
-  if (w.Gave(kiln_executable_fingerprint(HandleOf(executable), &text), text)) {
-    w.Add(w.texts, text);
-  }
-}
-
-// On the device of the executable that was saved, or another one; or of any bytes.
-void Call_kiln_executable_load(World& w) {
-  auto executable = w.PickOrNull(w.executables);
-  auto context = executable ? executable->context : w.Context();
-  const size_t device = executable && w.Chance(90) ? executable->device : w.Device(*context);
-  std::string bytes = w.WildText();
-  kiln_text* saved = nullptr;
-  if (executable && w.Ok(kiln_executable_serialize(executable->handle, &saved))) {
-    size_t size = 0;
-    const char* data = kiln_text_data(saved, &size);
-    bytes.assign(data, size);
-    kiln_text_release(saved);
-    if (w.Chance(10)) bytes.resize(w.Below(size));
-    if (w.Chance(10) && !bytes.empty()) bytes[w.Below(bytes.size())] ^= 4;
-  }
-  kiln_executable* made = World::Untouched<kiln_executable>();
-  w.Begin("kiln_executable_load", context->names[device], ", ",
-          World::Name("executable", executable), ", ", bytes.size(), " bytes");
-  if (!w.Gave(kiln_executable_load(context->devices[device], bytes.data(), bytes.size(), &made),
-              made)) {
-    return;
-  }
-  w.Expect(executable != nullptr, "an executable of no saved one");
-  auto state = w.Add(w.executables, made);
-  state->context = context;
-  state->device = device;
-  state->has_loops = executable->has_loops;
-  state->is_large = executable->is_large;
-}
-
 void Call_kiln_executable_info(World& w) {
   const kiln_program_info empty = KILN_PROGRAM_INFO_INIT;
   Tell(w, "kiln_executable_info", empty, kiln_executable_info);

@@ -7,7 +7,10 @@
 #include <fstream>
 
 #include "device/cuda/code_file.h"
+#include "device/gpu/device.h"
+#include "program/saved.h"
 #include "support/cuda_standin.h"
+#include "support/saved.h"
 
 namespace kiln::device::cuda {
 namespace {
@@ -140,6 +143,82 @@ TEST_F(CudaCode, BrokenFilesAreReplaced) {
     EXPECT_EQ(LoadAnew().from_disk, 1);
     EXPECT_EQ(Files().size(), 1u);
   }
+}
+
+// What another machine has assembled, and saved beside the PTX.
+TEST_F(CudaCode, AssembledCodeIsTakenWhereTheDriverTakesIt) {
+  auto machine = Machine();
+  ASSERT_NE(machine, nullptr);
+  EXPECT_EQ(machine->architecture(), Cat("sm_", machine->target().gpu.sm));
+  const std::string image = machine->Assemble(kPtx).value();
+  const int64_t links = Count("cuLinkCreate_v2");
+  for (bool with_folder : {false, true}) {
+    auto other = with_folder ? MachineWithFolder() : Machine();
+    auto module = other->Load(kPtx, image);
+    ASSERT_TRUE(module.ok()) << module.status().ToString();
+    EXPECT_TRUE((*module)->Find("copy").ok());
+    EXPECT_EQ(other->code_cache().counts().given, 1);
+    EXPECT_EQ(Count("cuLinkCreate_v2"), links);
+    // The same code as without it.
+    EXPECT_EQ(Load(*other).in_memory, 1);
+  }
+  // Otherwise the PTX is.
+  auto other = Machine();
+  ASSERT_TRUE(other
+                  ->Load(kPtx,
+                         "\x7f"
+                         "ELF of something else")
+                  .ok());
+  EXPECT_EQ(other->code_cache().counts().given, 0);
+  EXPECT_EQ(other->code_cache().counts().assembled, 1);
+}
+
+TEST_F(CudaCode, AssembledCodeIsFoundInTheFolder) {
+  auto machine = MachineWithFolder();
+  ASSERT_NE(machine, nullptr);
+  EXPECT_EQ(Load(*machine).assembled, 1);
+  const int64_t links = Count("cuLinkCreate_v2");
+  EXPECT_FALSE(machine->Assemble(kPtx).value().empty());
+  EXPECT_EQ(Count("cuLinkCreate_v2"), links);
+  EXPECT_FALSE(machine->Assemble("no code").ok());
+}
+
+// Programs are saved with the code that the device has assembled.
+TEST_F(CudaCode, ProgramsAreSavedWithAssembledCode) {
+  constexpr char kText[] = "HloModule m\nENTRY e { x = f32[8] parameter(0)\nROOT y = tanh(x) }";
+  auto saved_by = [&](GpuDevice& device, program::Artefact artefact) {
+    artefact.keeps_code = true;
+    auto loaded = device.Load(std::move(artefact));
+    EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
+    return (*loaded)->Save().value();
+  };
+  auto counts_of = [](GpuDevice& device) {
+    return static_cast<CudaMachine&>(device.machine()).code_cache().counts();
+  };
+  GpuDevice device("GPU:0", Machine(), 0);
+  const program::Artefact saved = saved_by(device, testing::CompileToSave(kText, device.target()));
+  ASSERT_TRUE(saved.machine_code.has_value());
+  EXPECT_EQ(saved.machine_code->architecture, device.machine().architecture());
+  EXPECT_EQ(saved.machine_code->images.size(), saved.code.size());
+  const std::string bytes = testing::Saved(saved);
+
+  GpuDevice same("GPU:0", Machine(), 0);
+  EXPECT_EQ(testing::Saved(saved_by(same, program::Restore(bytes).value())), bytes);
+  EXPECT_EQ(counts_of(same).given, std::ssize(saved.code));
+  // Of another architecture, or of a driver that refuses it, it is not taken.
+  program::Artefact other = program::Restore(bytes).value();
+  other.machine_code->architecture = "sm_1";
+  GpuDevice another("GPU:0", Machine(), 0);
+  EXPECT_EQ(testing::Saved(saved_by(another, std::move(other))), bytes);
+  EXPECT_EQ(counts_of(another).given, 0);
+  // Without an assembler the PTX alone is saved.
+  Fail("cuLinkCreate_v2", 1, 100, Error::kNotSupported);
+  std::vector<std::string> notes;
+  GpuDevice without("GPU:0", Machine(), 0);
+  without.set_on_note([&](std::string_view note) { notes.emplace_back(note); });
+  EXPECT_FALSE(saved_by(without, program::Restore(bytes).value()).machine_code.has_value());
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("saved without assembled code"), std::string::npos) << notes[0];
 }
 
 // A file that is whole, whose code this driver does not take all the same.
