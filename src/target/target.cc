@@ -69,7 +69,7 @@ Status CheckCpu(std::string_view compiled_for, const Cpu& cpu) {
   }
   if (missing.empty()) return OkStatus();
   return FailedPrecondition("it was compiled for a CPU with ", Join(missing, ", "),
-                            ", which this machine lacks");
+                            ", which this machine lacks: it has ", Join(cpu.features, ", "));
 }
 
 }  // namespace

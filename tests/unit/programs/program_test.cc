@@ -167,8 +167,9 @@ TEST_F(Loads, CompareTheTarget) {
   const size_t at = artefact.program.target.find("features=");
   artefact.program.target.insert(at + std::strlen("features="), "amx-future,");
   EXPECT_EQ(Load(cpu_, artefact),
-            "FAILED_PRECONDITION: 'm' does not load on CPU:0: it was compiled for a CPU with "
-            "amx-future, which this machine lacks");
+            Cat("FAILED_PRECONDITION: 'm' does not load on CPU:0: it was compiled for a CPU with "
+                "amx-future, which this machine lacks: it has ",
+                Join(target::HostCpu().cpu.features, ", ")));
   const Artefact gpu = Compile(text, target::NvidiaGpu(80).value());
   EXPECT_NE(Load(cpu_, gpu).find("it was compiled for gpu sm_80"), std::string::npos);
   EXPECT_NE(Load(reference_, gpu).find("and the device is reference"), std::string::npos);
