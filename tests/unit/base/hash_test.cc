@@ -32,6 +32,16 @@ TEST(Hash, PiecesMakeTheSame) {
   }
 }
 
+TEST(Hash, InstructionsMakeTheSame) {
+  std::string text;
+  for (size_t i = 0; i < 1000; ++i) text += static_cast<char>(i * i % 251);
+  for (size_t length = 0; length <= text.size(); ++length) {
+    Sha256 portable = Sha256::Portable();
+    portable.Update(std::string_view(text).substr(0, length));
+    EXPECT_EQ(portable.Finish(), HashOf(std::string_view(text).substr(0, length))) << length;
+  }
+}
+
 TEST(Hash, FieldsDoNotRunTogether) {
   Sha256 one, other;
   one.UpdateField("ab");
