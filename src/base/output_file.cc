@@ -13,9 +13,13 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/strings.h"
 
 namespace kiln {
 namespace {
+
+// Before a random number.
+constexpr std::string_view kTemporaryPrefix = ".kiln-";
 
 // A name in the folder that is hardly taken.
 std::string RandomName(const std::string& folder) {
@@ -23,7 +27,7 @@ std::string RandomName(const std::string& folder) {
   if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
     number = reinterpret_cast<uintptr_t>(&number) ^ static_cast<uint64_t>(getpid());
   }
-  return Cat(folder, "/.kiln-", number);
+  return Cat(folder, "/", kTemporaryPrefix, number);
 }
 
 // Calls f(name) -> the system's result for new names until one is free.
@@ -130,6 +134,24 @@ Status OutputFile::Commit() {
   const int error = close(std::exchange(descriptor_, -1)) == 0 ? 0 : errno;
   if (error != 0 && error != EINTR) return SystemError(error);
   return SyncFolder(folder_);
+}
+
+Result<bool> OutputFile::CommitIfAbsent() {
+  const std::string from = temporary_.empty() ? DescriptorLink(descriptor_) : temporary_;
+  int linked = linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW);
+  if (linked != 0 && errno == EEXIST) return false;
+  // Some file systems have no links.
+  if (linked != 0 && !temporary_.empty()) {
+    linked = rename(temporary_.c_str(), path_.c_str());
+    if (linked == 0) temporary_.clear();
+  }
+  if (linked != 0) return SystemError(errno);
+  return true;
+}
+
+bool OutputFile::IsTemporaryName(std::string_view name) {
+  return StartsWith(name, kTemporaryPrefix) && name.size() > kTemporaryPrefix.size() &&
+         name.find_first_not_of("0123456789", kTemporaryPrefix.size()) == std::string_view::npos;
 }
 
 }  // namespace kiln

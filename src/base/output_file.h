@@ -27,6 +27,12 @@ class OutputFile {
   Status Write(std::string_view bytes);
   // Waits until the bytes are on the disk, and takes the place. Once, as the last call.
   Status Commit();
+  // The same, but a file that has the path stays, and the disk is not waited for: after a failure
+  // of the machine the file may be incomplete. Whether it took the place.
+  Result<bool> CommitIfAbsent();
+
+  // Whether a file of that name is one in the making, which a killed process may have left.
+  static bool IsTemporaryName(std::string_view name);
 
  private:
   OutputFile() = default;
