@@ -90,8 +90,11 @@ typedef struct kiln_context_options {
   kiln_gpu_mode gpu;        /**< the GPUs of the context */
   int64_t gpu_memory_bytes; /**< limit on the memory of buffers and executables on each GPU device;
                                  0: no limit */
-  const char* cache_folder; /**< folder in which code assembled by a driver and autotuning results
-                                 are kept for other processes; NULL: none. Created if missing */
+  /** Folder of the disk cache (docs/cache.md): compiled programs, code assembled by a driver and
+   *  autotuning results are kept there for other processes. Created if missing, for its user alone;
+   *  who can write to it can run code in the processes that use it. NULL: by the environment
+   *  (KILN_CACHE, or the flag cache_folder), without it none. */
+  const char* cache_folder;
   size_t cache_folder_length;   /**< characters of `cache_folder` */
   kiln_gpu_library gpu_library; /**< use of a library for matrix products */
   int32_t cpu_devices;          /**< number of devices that the processor is, `CPU:0`, `CPU:1` and
@@ -99,13 +102,20 @@ typedef struct kiln_context_options {
                                      equally as possible, with at least one each (see kiln_device);
                                      0: by the environment variable KILN_CPU_DEVICES, without it
                                      1 */
+  int64_t cache_bytes; /**< most bytes of all entries of the disk cache together: an entry that
+                          would exceed it takes the place of the least recently used ones. 0: by the
+                          flag cache_bytes, without it 1 GiB; KILN_CACHE_OFF: no disk cache,
+                          whatever the environment says */
 } kiln_context_options;
+
+/** As kiln_context_options::cache_bytes: no disk cache. \since 0.1 */
+#define KILN_CACHE_OFF (-1)
 
 /** Makes default ::kiln_context_options of a variable. */
 #define KILN_CONTEXT_OPTIONS_INIT                                                                \
   {                                                                                              \
     sizeof(kiln_context_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, \
-        0, 0, 0                                                                                  \
+        0, 0, 0, 0                                                                               \
   }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_context_options). NULL, or a
@@ -150,6 +160,35 @@ typedef struct kiln_memory_info {
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_context_memory(const kiln_context* context, kiln_memory_info* info);
+
+/** The uses of a context's disk cache. Except for the last two members, of this context since it
+ * was made. \since 0.1 */
+typedef struct kiln_cache_info {
+  size_t struct_size;    /**< set by the caller: sizeof(kiln_cache_info) */
+  int64_t hits;          /**< entries found and used in the place of a compilation */
+  int64_t misses;        /**< searches without an entry that could be used */
+  int64_t written;       /**< entries added */
+  int64_t evicted;       /**< entries removed for the bound */
+  int64_t failed;        /**< entries that were damaged, could not be read, or could not be added (a
+                              full disk, no permission, more bytes than the bound); the log has the
+                              reasons, each once (warning) */
+  int64_t read_bytes;    /**< of the entries that were used */
+  int64_t written_bytes; /**< of the entries that were added */
+  int64_t folder_bytes;  /**< of all entries in the folder now, by all processes; after damaged
+                              entries or killed processes possibly too large, for an hour at most */
+  int64_t limit_bytes;   /**< the bound on `folder_bytes`; 0: the context has no disk cache, and all
+                              other members are 0 */
+} kiln_cache_info;
+
+/** Makes an empty ::kiln_cache_info of a variable, with its struct_size set. */
+#define KILN_CACHE_INFO_INIT \
+  { sizeof(kiln_cache_info), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/** Reports the uses of the context's disk cache.
+ *  @return INVALID_ARGUMENT if `info->struct_size` is not set
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_context_cache(const kiln_context* context, kiln_cache_info* info);
 
 #ifdef __cplusplus
 }

@@ -1,15 +1,11 @@
 #include "base/files.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
-
-#include "base/strings.h"
 
 namespace kiln {
 namespace {
@@ -28,20 +24,6 @@ std::optional<std::string> ReadFile(const std::string& path) {
   while (size_t bytes = fread(piece, 1, sizeof(piece), file.get())) text.append(piece, bytes);
   if (ferror(file.get()) != 0) return std::nullopt;
   return text;
-}
-
-Status ReplaceFile(const std::string& path, std::string_view text) {
-  std::string temporary = Cat(path, ".XXXXXX");
-  const int descriptor = mkstemp(temporary.data());
-  if (descriptor < 0) return SystemError(errno);
-  Status status = WriteAll(descriptor, text);
-  if (status.ok() && fchmod(descriptor, 0644) != 0) status = SystemError(errno);
-  if (close(descriptor) != 0 && status.ok()) status = SystemError(errno);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
-    status = SystemError(errno);
-  }
-  if (!status.ok()) unlink(temporary.c_str());
-  return status;
 }
 
 Status WriteAll(int descriptor, std::string_view bytes) {

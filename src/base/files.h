@@ -12,10 +12,6 @@ namespace kiln {
 // The contents of a file; nothing if it cannot be read.
 std::optional<std::string> ReadFile(const std::string& path);
 
-// Creates or replaces the file atomically: readers find the old contents or all of the text. Users
-// of the folder may read it.
-Status ReplaceFile(const std::string& path, std::string_view text);
-
 // Writes all bytes to an open file.
 Status WriteAll(int descriptor, std::string_view bytes);
 

@@ -4,7 +4,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "capi/error.h"
@@ -82,6 +84,9 @@ Status Check(const kiln_context_options& options) {
   if (options.gpu_memory_bytes < 0) {
     return InvalidArgument("kiln_context_options.gpu_memory_bytes is ", options.gpu_memory_bytes);
   }
+  if (options.cache_bytes < KILN_CACHE_OFF) {
+    return InvalidArgument("kiln_context_options.cache_bytes is ", options.cache_bytes);
+  }
   return OkStatus();
 }
 
@@ -98,6 +103,27 @@ Status CheckFlags(const kiln::flags::CompileFlags& flags) {
       .WithContext("KILN_FLAGS: --dump_ptx_sm");
 }
 
+// The options, or else the flags, say what the disk cache is.
+Status SetCache(const kiln_context_options& options, const kiln::flags::ContextFlags& flags,
+                ClientOptions& made) {
+  KILN_ASSIGN_OR_RETURN(const std::string_view folder,
+                        kiln::capi::TextOf("kiln_context_options.cache_folder",
+                                           options.cache_folder, options.cache_folder_length));
+  if (options.cache_bytes == KILN_CACHE_OFF) return OkStatus();
+  made.cache_folder = folder.empty() ? std::string_view(flags.cache_folder) : folder;
+  if (made.cache_folder.find('\0') != std::string::npos) {
+    return InvalidArgument("kiln_context_options.cache_folder has a NUL");
+  }
+  // It stays where it is if the process goes to another folder.
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(made.cache_folder, error);
+  if (!made.cache_folder.empty() && !error) made.cache_folder = absolute.string();
+  for (const int64_t bytes : {flags.cache_bytes, options.cache_bytes}) {
+    if (bytes != 0) made.cache_bytes = bytes;
+  }
+  return OkStatus();
+}
+
 Result<ClientOptions> ClientOptionsOf(const kiln_context_options& options,
                                       const kiln::flags::Flags& flags) {
   ClientOptions made;
@@ -112,19 +138,15 @@ Result<ClientOptions> ClientOptionsOf(const kiln_context_options& options,
   } else if (flags.context.log_level != kiln::flags::Level::kDefault) {
     made.log_level = static_cast<LogLevel>(flags.context.log_level);
   }
+  KILN_RETURN_IF_ERROR(SetCache(options, flags.context, made));
   made.flags = flags;
   return made;
 }
 
-Result<GpuOptions> GpuOptionsOf(const kiln_context_options& options) {
-  GpuOptions made;
-  made.mode = static_cast<GpuMode>(options.gpu);
-  made.library = static_cast<GpuLibraryMode>(options.gpu_library);
-  made.memory_bytes = options.gpu_memory_bytes;
-  KILN_ASSIGN_OR_RETURN(made.cache_folder,
-                        kiln::capi::TextOf("kiln_context_options.cache_folder",
-                                           options.cache_folder, options.cache_folder_length));
-  return made;
+GpuOptions GpuOptionsOf(const kiln_context_options& options) {
+  return {.mode = static_cast<GpuMode>(options.gpu),
+          .library = static_cast<GpuLibraryMode>(options.gpu_library),
+          .memory_bytes = options.gpu_memory_bytes};
 }
 
 }  // namespace
@@ -142,9 +164,8 @@ kiln_error* kiln_context_create(const kiln_context_options* options, kiln_contex
     KILN_ASSIGN_OR_RETURN(kiln::flags::Parsed parsed, kiln::flags::FromEnvironment());
     KILN_RETURN_IF_ERROR(CheckFlags(parsed.flags.compile));
     KILN_ASSIGN_OR_RETURN(ClientOptions client_options, ClientOptionsOf(read, parsed.flags));
-    KILN_ASSIGN_OR_RETURN(GpuOptions gpu_options, GpuOptionsOf(read));
     auto client = kiln::MakeRef<Client>(client_options);
-    KILN_RETURN_IF_ERROR(AddDevices(*client, gpu_options));
+    KILN_RETURN_IF_ERROR(AddDevices(*client, GpuOptionsOf(read)));
     // Created before the callbacks are handed over: a failed client calls none at its end.
     auto at_end = [](void (*destroy)(void*), void* user_data) {
       return destroy ? std::make_unique<DeleterCall>(destroy, user_data) : nullptr;
@@ -180,5 +201,25 @@ kiln_error* kiln_context_memory(const kiln_context* context, kiln_memory_info* i
     // An allocating thread updates the peak last.
     now.peak_bytes = std::max(allocator.peak_bytes(), now.live_bytes);
     return kiln::capi::WriteStruct("kiln_memory_info", now, info);
+  });
+}
+
+kiln_error* kiln_context_cache(const kiln_context* context, kiln_cache_info* info) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_context_cache", {{"context", context}, {"info", info}}));
+    kiln_cache_info now = KILN_CACHE_INFO_INIT;
+    if (const kiln::DiskCache* cache = Unwrap(context)->cache()) {
+      const kiln::DiskCache::Counts counts = cache->counts();
+      now.hits = counts.hits;
+      now.misses = counts.misses;
+      now.written = counts.written;
+      now.evicted = counts.evicted;
+      now.failed = counts.failed;
+      now.read_bytes = counts.read_bytes;
+      now.written_bytes = counts.written_bytes;
+      now.folder_bytes = counts.folder_bytes;
+      now.limit_bytes = cache->limit_bytes();
+    }
+    return kiln::capi::WriteStruct("kiln_cache_info", now, info);
   });
 }

@@ -48,6 +48,11 @@ Client::Client(const ClientOptions& options)
     : options_(options), allocator_(options.allocator), pools_(MakePools(options)) {
   // The registry is new: the names are free.
   (void)device::AddGridCalls(calls_, calls_);
+  if (!options_.cache_folder.empty()) {
+    cache_ = std::make_unique<DiskCache>(
+        options_.cache_folder, options_.cache_bytes,
+        [this](std::string_view problem) { Log(LogLevel::kWarning, problem); });
+  }
 }
 
 Client::~Client() {

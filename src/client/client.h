@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/disk_cache.h"
 #include "base/fork.h"
 #include "base/ref.h"
 #include "base/status.h"
@@ -39,6 +40,9 @@ struct ClientOptions {
   void* log_user_data = nullptr;
   LogLevel log_level = LogLevel::kWarning;  // messages below it are dropped
   flags::Flags flags;                       // of the environment
+  // The folder of the disk cache, and the bound on its bytes; an empty folder: no cache.
+  std::string cache_folder;
+  int64_t cache_bytes = DiskCache::kDefaultLimitBytes;
 };
 
 class Client : public Counted<Client> {
@@ -80,6 +84,8 @@ class Client : public Counted<Client> {
   // are never called.
   Status RegisterCustomCall(std::string_view target, runtime::CustomCallRegistry::Maker& make);
   const flags::Flags& flags() const { return options_.flags; }
+  // Null: there is none.
+  DiskCache* cache() const { return cache_.get(); }
   int64_t NextModuleNumber() { return modules_.fetch_add(1, std::memory_order_relaxed); }
   // Of hlo_graph_N.dot, from 0.
   int64_t NextGraphNumber() { return graphs_.fetch_add(1, std::memory_order_relaxed); }
@@ -144,6 +150,7 @@ class Client : public Counted<Client> {
   std::shared_ptr<TraceSink> trace_;
 
   TimeLimits time_limits_;
+  std::unique_ptr<DiskCache> cache_;
   // The last member: the jobs of their queues are done before the rest goes.
   std::vector<std::unique_ptr<Device>> devices_;
 };

@@ -7,6 +7,8 @@
 #include "base/trace.h"
 #include "client/donation.h"
 #include "client/dumps.h"
+#include "client/program_cache.h"
+#include "compiler/cache_key.h"
 #include "program/saved.h"
 
 namespace kiln::client {
@@ -32,13 +34,20 @@ void ApplyFlags(const flags::CompileFlags& flags, compiler::Options& options) {
   if (flags.dump_large_constants) options.dump_literal_elements = INT64_MAX;
 }
 
-Result<std::unique_ptr<runtime::LoadedExecutable>> Load(Device& device, program::Artefact artefact,
-                                                        TraceSink* trace) {
-  const TraceSpan span(trace, Cat("load ", artefact.program.name), "load");
-  return device.runtime().Load(std::move(artefact), trace);
+// The key of a compilation in the cache; empty: it must happen. Of all options, so that a new one
+// is not forgotten.
+std::string KeyOf(const Device& device, const ir::Module& module, const CompileOptions& options,
+                  const std::vector<bool>& donatable) {
+  const auto& [can_be_saved, compiler, donors, dump_folder, start_ns] = options;
+  if (compiler.dump || compiler.at_stage || compiler.lowered) return "";
+  std::string key = compiler::CacheKey(module, device.runtime().target(), compiler);
+  if (key.empty()) return "";
+  key += "donatable ";
+  for (const bool may_be : donatable) key += may_be ? '1' : '0';
+  return key + "\n";
 }
 
-// `done`: "compiled" or "loaded", since `start_ns`.
+// `done`: "compiled" or "loaded" and from where, since `start_ns`.
 Ref<CompiledExecutable> Finished(Device& device, std::unique_ptr<runtime::LoadedExecutable> loaded,
                                  std::string_view done, int64_t start_ns) {
   const int64_t microseconds = (TraceSink::Now() - start_ns) / 1000;
@@ -73,23 +82,30 @@ Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Modu
   KILN_RETURN_IF_ERROR(dumps.Open(options.dump_folder));
   KILN_ASSIGN_OR_RETURN(std::vector<bool> donatable, AliasDonors(options.donors, *module));
   const std::string name = module->name();
-  const bool has_partial_cost = HasPartialCost(*module);
-  auto compiled = compiler::Compile(std::move(module), device.runtime().target(), compiler);
-  KILN_RETURN_IF_ERROR(dumps.status());
-  if (!compiled.ok()) return compiled.status();
-  compiled->program.has_partial_cost = has_partial_cost;
-  compiled->program.donatable = std::move(donatable);
-  compiled->keeps_code = options.can_be_saved;
-  KILN_ASSIGN_OR_RETURN(auto loaded, Load(device, *std::move(compiled), trace.get()));
+  const std::string key = client.cache() ? KeyOf(device, *module, options, donatable) : "";
+  KILN_ASSIGN_OR_RETURN(
+      LoadedProgram program,
+      LoadThroughCache(
+          device, key, name, options.can_be_saved, trace.get(), [&]() -> Result<program::Artefact> {
+            const bool has_partial_cost = HasPartialCost(*module);
+            auto compiled =
+                compiler::Compile(std::move(module), device.runtime().target(), compiler);
+            KILN_RETURN_IF_ERROR(dumps.status());
+            if (!compiled.ok()) return compiled.status();
+            compiled->program.has_partial_cost = has_partial_cost;
+            compiled->program.donatable = std::move(donatable);
+            return compiled;
+          }));
   // Constants were packed, folded and copied on the way.
-  TrimHeap(loaded->constant_bytes());
+  TrimHeap(program.executable->constant_bytes());
   if (dumps.is_on()) {
-    const std::string report = loaded->ResourceReport();
+    const std::string report = program.executable->ResourceReport();
     const std::string prefix = compiler::DumpPrefix(name, compiler.module_number);
     if (!report.empty()) dumps.Write(Cat(prefix, "resources.txt"), report);
     KILN_RETURN_IF_ERROR(dumps.status());
   }
-  return Finished(device, std::move(loaded), "compiled", options.start_ns);
+  return Finished(device, std::move(program.executable),
+                  program.from_cache ? "loaded from the cache" : "compiled", options.start_ns);
 }
 
 Result<std::string> SaveExecutable(const CompiledExecutable& executable) {

@@ -89,12 +89,12 @@ Result<Gpus> FindGpus(Client& client, const GpuOptions& options) {
   if (const char* library = std::getenv("KILN_CUBLASLT_LIBRARY"); library && *library) {
     cuda.gemm_library = library;
   }
-  cuda.code_folder = options.cache_folder;
+  cuda.cache = client.cache();
   cuda.loops_on_device = loops_on_device;
   device::cuda::CudaDevices found = device::cuda::Discover(cuda);
   for (auto& machine : found.machines) gpus.machines.push_back(std::move(machine));
-  gpus.autotune_results =
-      std::make_shared<device::AutotuneResults>(library_use, options.cache_folder);
+  const std::string folder = client.cache() ? client.cache()->folder() : "";
+  gpus.autotune_results = std::make_shared<device::AutotuneResults>(library_use, folder);
   gpus.notes = Join(found.notes, "\n");
   return gpus;
 }

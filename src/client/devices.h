@@ -19,8 +19,6 @@ struct GpuOptions {
   GpuLibraryMode library = GpuLibraryMode::kDefault;
   // The limit on each device's memory; 0: none.
   int64_t memory_bytes = 0;
-  // The folder of assembled code and autotuning results, shared with other processes; empty: none.
-  std::string cache_folder;
 };
 
 // The number of devices that the host is: as requested, or with 0 by the environment variable

@@ -11,9 +11,11 @@
 namespace kiln::compiler {
 namespace {
 
-// Adds an argument, and says where it is.
+// Adds an argument, whose type does not matter, and says where it is.
 program::Slice AddArgument(program::Program& program, int64_t bytes) {
   const size_t number = program.allocations.size();
+  program.signature.parameters.emplace_back(ElementType::kU8, std::vector<Dimension>{bytes});
+  program.signature.parameter_names.emplace_back();
   return {program.allocations.Add({program::Allocation::Kind::kParameter, number, bytes}), 0,
           bytes};
 }

@@ -4,6 +4,7 @@
 
 #include "backend/fingerprint.h"
 #include "frame/frame.h"
+#include "ir/digest.h"
 #include "program/steps.h"
 
 namespace kiln::compiler {
@@ -58,7 +59,7 @@ class Digest {
 std::string IdOf(const program::Program& program, const target::Target& target,
                  const std::vector<std::string_view>& kernel_texts) {
   Digest id;
-  id.Add(program.name);
+  id.Add(ir::StemOf(program.name));
   id.Add(program.target);
   id.Add(uint64_t{target.gpu.tf32});
   for (std::string_view text : kernel_texts) id.Add(text);

@@ -15,8 +15,9 @@ std::string IdOfText(const program::Program& program, const target::Target& targ
                      std::string_view text);
 
 // Sets the program's target, the version of its frame, the names of its kernels, and its id: 16
-// hexadecimal digits, a digest of the target, of the texts of the kernels, and of the program's
-// steps, memory and constants. Equal programs have one id.
+// hexadecimal digits, a digest of the target, of the program's name without its number, of the
+// texts of the kernels, and of the program's steps, memory and constants. Equal programs have one
+// id.
 void Identify(codegen::LoweredProgram& lowered, const target::Target& target,
               const std::vector<std::string_view>& kernel_texts);
 

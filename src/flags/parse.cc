@@ -127,6 +127,7 @@ class Parser {
     ReadPlain(Variable::kTfDumpGraphPrefix);
     ReadFlags(Variable::kTfXlaFlags);
     ReadFlags(Variable::kXlaFlags);
+    ReadPlain(Variable::kKilnCache);
     ReadFlags(Variable::kKilnFlags);
     KILN_RETURN_IF_ERROR(error_);
     return std::move(parsed_);

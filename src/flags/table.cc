@@ -79,6 +79,8 @@ const char* NameOf(Variable variable) {
       return "TF_XLA_FLAGS";
     case Variable::kTfDumpGraphPrefix:
       return "TF_DUMP_GRAPH_PREFIX";
+    case Variable::kKilnCache:
+      return "KILN_CACHE";
   }
   return "";
 }

@@ -13,7 +13,7 @@
 namespace kiln::flags {
 
 // The environment variables that hold flags.
-enum class Variable { kKilnFlags, kXlaFlags, kTfXlaFlags, kTfDumpGraphPrefix };
+enum class Variable { kKilnFlags, kXlaFlags, kTfXlaFlags, kTfDumpGraphPrefix, kKilnCache };
 // "KILN_FLAGS" and so on.
 const char* NameOf(Variable variable);
 

@@ -41,11 +41,12 @@ class Writer {
     hash_.Update(text_);
     text_.clear();
   }
-  void Number(uint64_t number) {
+  // Called from everywhere: not inlined for the code's size.
+  [[gnu::noinline]] void Number(uint64_t number) {
     for (; number > 127; number >>= 7) text_ += static_cast<char>(number | 128);
     text_ += static_cast<char>(number);
   }
-  void Put(std::string_view text) {
+  [[gnu::noinline]] void Put(std::string_view text) {
     Number(text.size());
     text_ += text;
   }

@@ -75,6 +75,12 @@ class LoadedExecutable {
   // what the device has assembled is beside the code. Any thread. FAILED_PRECONDITION if its
   // artefact did not say `keeps_code`.
   Result<program::Artefact> Save() const;
+  // Frees the kept code, as if the artefact had not asked for it. Before others have the
+  // executable.
+  void DropCode() {
+    keeps_code_ = false;
+    code_ = {};
+  }
 
   // Bytes of machine code and its data.
   virtual int64_t code_bytes() const { return 0; }

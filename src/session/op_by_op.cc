@@ -12,6 +12,8 @@
 #include "base/overloaded.h"
 #include "base/strings.h"
 #include "base/trace.h"
+#include "client/program_cache.h"
+#include "compiler/cache_key.h"
 #include "compiler/compile_step.h"
 #include "compiler/lower.h"
 #include "compiler/waves.h"
@@ -337,7 +339,9 @@ Status OpByOpCompiler::CompileSteps(Prepared& prepared, const codegen::LoweredPr
                      // Calls are distinct in messages, and cost nothing to compile: they are never
                      // shared.
                      const program::LaunchInfo& info = lowered.program.launches[call.id];
-                     set(call.id, Load(compiler::CompileHostCall(call, info, *backend_)));
+                     set(call.id, Load("", call.target, [&] {
+                           return compiler::CompileHostCall(call, info, *backend_);
+                         }));
                    },
                    [](const program::Copy&) {},
                    [](const program::While&) {},
@@ -348,10 +352,13 @@ Status OpByOpCompiler::CompileSteps(Prepared& prepared, const codegen::LoweredPr
   return status;
 }
 
-Result<std::shared_ptr<const CompiledOp>> OpByOpCompiler::Load(Result<program::Artefact> artefact) {
-  KILN_RETURN_IF_ERROR(artefact.status());
+Result<std::shared_ptr<const CompiledOp>> OpByOpCompiler::Load(
+    const std::string& key, const std::string& name,
+    const std::function<Result<program::Artefact>()>& compile) {
+  KILN_ASSIGN_OR_RETURN(client::LoadedProgram program,
+                        client::LoadThroughCache(device_, key, name, false, nullptr, compile));
   auto op = std::make_shared<CompiledOp>();
-  KILN_ASSIGN_OR_RETURN(op->executable, device_.runtime().Load(*std::move(artefact)));
+  op->executable = std::move(program.executable);
   return std::shared_ptr<const CompiledOp>(std::move(op));
 }
 
@@ -359,8 +366,11 @@ Result<std::shared_ptr<const CompiledOp>> OpByOpCompiler::Compile(
     const kernel::ScheduledKernel& kernel, const std::vector<program::Slice>& args) {
   std::string text = compiler::KernelText(kernel);
   if (std::shared_ptr<const CompiledOp> found = cache_.Find(text)) return found;
-  KILN_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledOp> op,
-                        Load(compiler::CompileLaunch(kernel, text, args, *backend_)));
+  const std::string key =
+      device_.client().cache() ? compiler::CacheKeyOfLaunch(text, args, backend_->target()) : "";
+  KILN_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledOp> op, Load(key, kernel.kernel.name, [&] {
+                          return compiler::CompileLaunch(kernel, text, args, *backend_);
+                        }));
   cache_.Insert(std::move(text), op);
   return op;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -80,7 +81,10 @@ class OpByOpCompiler {
  private:
   class Prepared;
   explicit OpByOpCompiler(client::Device& device);
-  Result<std::shared_ptr<const CompiledOp>> Load(Result<program::Artefact> artefact);
+  // An empty key: not by way of the disk cache.
+  Result<std::shared_ptr<const CompiledOp>> Load(
+      const std::string& key, const std::string& name,
+      const std::function<Result<program::Artefact>()>& compile);
   Result<std::shared_ptr<const CompiledOp>> Compile(const kernel::ScheduledKernel& kernel,
                                                     const std::vector<program::Slice>& args);
   Status CompileSteps(Prepared& prepared, const codegen::LoweredProgram& lowered,

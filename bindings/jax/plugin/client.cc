@@ -28,6 +28,8 @@ struct Options {
   int64_t timeout_ms = 0;
   int64_t nodes = 1;
   bool is_gpu = false;
+  std::string cache_folder;  // empty: by the environment
+  int64_t cache_bytes = 0;
 };
 
 /** Reads a number, or the text of one, which options in one string are. */
@@ -45,6 +47,14 @@ PJRT_Error* ReadInteger(const PJRT_NamedValue& option, int64_t minimum, int64_t 
   if (*value >= minimum && *value <= maximum) return nullptr;
   return InvalidArgument("option \"" + name + "\" is " + std::to_string(*value) + "; expected " +
                          std::to_string(minimum) + " to " + std::to_string(maximum));
+}
+
+PJRT_Error* ReadText(const PJRT_NamedValue& option, std::string* value) {
+  if (option.type != PJRT_NamedValue_kString) {
+    return InvalidArgument("option \"" + std::string(NameOf(option)) + "\" must be a text");
+  }
+  value->assign(option.string_value, option.value_size);
+  return nullptr;
 }
 
 PJRT_Error* ReadDevice(const PJRT_NamedValue& option, bool* is_gpu) {
@@ -71,6 +81,10 @@ PJRT_Error* ReadOptions(const PJRT_NamedValue* given, size_t count, Options* opt
       error = ReadInteger(option, 0, INT32_MAX, &options->timeout_ms);
     } else if (name == "kiln_device") {
       error = ReadDevice(option, &options->is_gpu);
+    } else if (name == "kiln_cache_folder") {
+      error = ReadText(option, &options->cache_folder);
+    } else if (name == "kiln_cache_bytes") {
+      error = ReadInteger(option, KILN_CACHE_OFF, INT64_MAX, &options->cache_bytes);
     } else if (name == "num_nodes") {
       error = ReadInteger(option, 0, INT32_MAX, &options->nodes);
     } else if (name == "node_id") {
@@ -78,7 +92,8 @@ PJRT_Error* ReadOptions(const PJRT_NamedValue* given, size_t count, Options* opt
     } else {
       error = InvalidArgument("unknown option \"" + std::string(name) +
                               "\" of a client; kiln has kiln_threads, kiln_device_count, "
-                              "kiln_device and kiln_timeout_ms");
+                              "kiln_device, kiln_timeout_ms, kiln_cache_folder and "
+                              "kiln_cache_bytes");
     }
     if (error != nullptr) return error;
   }
@@ -187,6 +202,9 @@ PJRT_Error* MakeClient(const PJRT_NamedValue* named, size_t count, std::shared_p
   options.gpu = given.is_gpu ? KILN_GPU_AUTO : KILN_GPU_OFF;
   options.threads = static_cast<int32_t>(given.threads);
   options.cpu_devices = given.is_gpu ? 1 : static_cast<int32_t>(given.device_count);
+  options.cache_folder = given.cache_folder.c_str();
+  options.cache_folder_length = given.cache_folder.size();
+  options.cache_bytes = given.cache_bytes;
   auto client = std::make_shared<Client>();
   client->is_gpu = given.is_gpu;
   client->timeout_ns = given.timeout_ms * 1000000;

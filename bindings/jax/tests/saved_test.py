@@ -171,6 +171,39 @@ class CacheTest(unittest.TestCase):
         self.assertRegex(version, r'Kiln 0\.\d+\.\d+, build [0-9a-f]{16,}, cpu ')
 
 
+LOGGED = '''
+import os, sys
+os.dup2(1, 2)
+import jax, jax.numpy as jnp
+import saved_test
+if len(sys.argv) > 1:
+    jax.config.update('jax_pjrt_client_create_options', {'kiln_cache_folder': sys.argv[1]})
+value = jax.jit(saved_test.step)(*map(jax.device_put, saved_test.ARGUMENTS))
+print('total', float(jnp.sum(value[0])))
+'''
+
+
+class DiskCacheTest(unittest.TestCase):
+    """Kiln's own cache, without JAX's."""
+
+    def log(self, *arguments, **environment):
+        return run_elsewhere(LOGGED, *arguments, KILN_FLAGS='--log_level=info', **environment)
+
+    def test_a_second_process_compiles_nothing(self):
+        for by_option in (False, True):
+            with self.subTest(by_option=by_option), tempfile.TemporaryDirectory() as folder:
+                given = ([folder], {}) if by_option else ([], {'KILN_CACHE': folder})
+                first = self.log(*given[0], **given[1])
+                self.assertIn("compiled 'jit_step'", first)
+                entries = sorted(os.listdir(folder))
+                self.assertGreater(len(entries), 1)
+                second = self.log(*given[0], **given[1])
+                self.assertIn("loaded from the cache 'jit_step'", second)
+                self.assertNotIn('compiled', second)
+                self.assertEqual(first.split('total')[1], second.split('total')[1])
+                self.assertEqual(sorted(os.listdir(folder)), entries)
+
+
 class TopologyTest(unittest.TestCase):
     def test_programs_for_this_machine(self):
         topology = jax.experimental.topologies.get_topology_desc(platform='kiln')

@@ -20,7 +20,7 @@ from ._dtypes import DType
 from ._library import KilnError
 from ._numpy import empty, empty_like, full, zeros
 from ._table import ALIGNMENT, VERSION, Code
-from .context import Context, OpMetadata, Trace, default_context
+from .context import Context, DiskCacheInfo, OpMetadata, Trace, default_context
 from .device import Buffer, Cancellation, Device, Event, MemoryInfo
 from .executable import Executable, ProgramCost, ProgramInfo, ProgramMemory
 from .graph import Graph
@@ -30,8 +30,8 @@ from .symbol import Symbol
 from .value import Value
 
 __all__ = ['ALIGNMENT', 'Buffer', 'CacheInfo', 'CallArray', 'Cancellation', 'Code', 'Context',
-           'CustomCall', 'DType', 'Device', 'Event', 'Executable', 'Function', 'FunctionInfo',
-           'Graph', 'Jitted', 'KilnError', 'MemoryInfo', 'OpMetadata', 'ProgramCost',
+           'CustomCall', 'DType', 'Device', 'DiskCacheInfo', 'Event', 'Executable', 'Function',
+           'FunctionInfo', 'Graph', 'Jitted', 'KilnError', 'MemoryInfo', 'OpMetadata', 'ProgramCost',
            'ProgramInfo', 'ProgramMemory', 'Session', 'Shape', 'Symbol', 'Trace', 'VERSION', 'Value',
            'default_context', 'empty', 'empty_like', 'full', 'jit', 'nn', 'safetensors', 'zeros']
 __version__ = '.'.join(map(str, VERSION))

@@ -38,6 +38,21 @@ class MemoryInfo(Output):
                 ('limit_bytes', c_int64)]
 
 
+class CacheInfo(Output):
+    """kiln_cache_info"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('hits', c_int64),
+                ('misses', c_int64),
+                ('written', c_int64),
+                ('evicted', c_int64),
+                ('failed', c_int64),
+                ('read_bytes', c_int64),
+                ('written_bytes', c_int64),
+                ('folder_bytes', c_int64),
+                ('limit_bytes', c_int64)]
+
+
 class ProgramInfo(Output):
     """kiln_program_info"""
 
@@ -195,7 +210,8 @@ class ContextOptions(ctypes.Structure):
                 ('cache_folder', c_char_p),
                 ('cache_folder_length', c_size_t),
                 ('gpu_library', c_int32),
-                ('cpu_devices', c_int32)]
+                ('cpu_devices', c_int32),
+                ('cache_bytes', c_int64)]
 
 
 class Alias(ctypes.Structure):

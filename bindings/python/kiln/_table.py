@@ -140,6 +140,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_context_release': (None, [c_void_p]),
     'kiln_context_threads': (c_int32, [c_void_p]),
     'kiln_context_memory': (ErrorPointer, [c_void_p, c_void_p]),
+    'kiln_context_cache': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_context_register_call': (
         ErrorPointer,
         [c_void_p, c_char_p, c_size_t, c_void_p, c_void_p, c_void_p]),

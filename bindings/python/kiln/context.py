@@ -32,6 +32,26 @@ class OpMetadata(NamedTuple):
     flops: int
 
 
+class DiskCacheInfo(NamedTuple):
+    """The uses of a context's disk cache since it was made."""
+
+    hits: int
+    """programs loaded in the place of a compilation"""
+    misses: int
+    written: int
+    """entries added"""
+    evicted: int
+    """entries removed for the bound"""
+    failed: int
+    """entries that were damaged, or could not be read or added"""
+    read_bytes: int
+    written_bytes: int
+    folder_bytes: int
+    """of all entries in the folder now, of all processes"""
+    limit_bytes: int
+    """the bound on them; 0: there is no disk cache"""
+
+
 class Trace(Handle):
     """A recording of a context's work, which ends with its `with` block or with `stop`; or of
     single runs.
@@ -94,12 +114,15 @@ class Context(Handle):
         gpu: which GPUs there are: 'AUTO' for those of the CUDA driver (or an emulated one, where
             the environment variable KILN_EMULATE_GPU is set), 'EMULATED' or 'OFF'
         gpu_memory_bytes: the most that may be taken of a GPU's memory; 0: all that it has
-        cache_folder: where code that a driver has assembled, and what was measured of a
-            library, is kept for other processes
+        cache_folder: the folder of the disk cache, where compiled programs, code that a driver has
+            assembled, and what was measured of a library are kept for other processes; None: as
+            the environment variable KILN_CACHE says
         gpu_library: 'AUTO', 'NEVER' or 'ALWAYS': when products of matrices go by cuBLASLt;
             'DEFAULT': as the environment variable KILN_GPU_LIBRARY says
         cpu_devices: how many devices the processor is, 'CPU:0', 'CPU:1' and so on, with a share of
             the threads each; 0: as the environment variable KILN_CPU_DEVICES says, else 1
+        cache_bytes: the most bytes of all entries of the disk cache together; 0: 1 GiB, or as the
+            environment says; -1: no disk cache
     """
 
     __slots__ = ('calls_python', '_lets_any_thread_call')
@@ -111,8 +134,9 @@ class Context(Handle):
                  log: Optional[Callable[[str, str], None]] = None,
                  log_level: str = 'DEFAULT', gpu: str = 'AUTO', gpu_memory_bytes: int = 0,
                  cache_folder: Optional[str] = None, gpu_library: str = 'DEFAULT',
-                 cpu_devices: int = 0) -> None:
+                 cpu_devices: int = 0, cache_bytes: int = 0) -> None:
         fields: Dict[str, Any] = {'threads': threads, 'cpu_devices': cpu_devices,
+                                  'cache_bytes': cache_bytes,
                                   'callbacks_from_any_thread': int(callbacks_from_any_thread),
                                   'log_level': LOG_LEVELS[log_level.upper()],
                                   'gpu': GPU_MODES[gpu.upper()],
@@ -149,6 +173,13 @@ class Context(Handle):
     def memory(self) -> MemoryInfo:
         """The use of its allocator's memory."""
         return memory_info(lib.kiln_context_memory, self)
+
+    @property
+    def disk_cache(self) -> DiskCacheInfo:
+        """The uses of its disk cache; all 0 without one."""
+        told = _structs.CacheInfo()
+        lib.kiln_context_cache(self, ctypes.byref(told))
+        return DiskCacheInfo(*(getattr(told, name) for name in DiskCacheInfo._fields))
 
     @property
     def devices(self) -> List[Device]:

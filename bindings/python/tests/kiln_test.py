@@ -499,6 +499,28 @@ class KilnTest(unittest.TestCase):
         log = []
         kiln.Context(log=lambda level, message: log.append((level, message))).close()
 
+    def test_disk_cache(self):
+        def double(context):
+            graph = context.graph('double')
+            x = graph.parameter('f32', [3], 'x')
+            graph.set_results(x + x)
+            result, = graph.compile()(numpy.float32([1, 2, 3]))
+            self.assertEqual(numpy.asarray(result).tolist(), [2, 4, 6])
+
+        self.assertEqual(self.context.disk_cache.limit_bytes, 0)
+        with tempfile.TemporaryDirectory() as folder:
+            for hits in (0, 1):
+                with kiln.Context(threads=1, cache_folder=folder, cache_bytes=10**6) as context:
+                    double(context)
+                    info = context.disk_cache
+                    self.assertEqual((info.hits, info.misses, info.written, info.failed),
+                                     (hits, 1 - hits, 1 - hits, 0))
+                    self.assertEqual(info.limit_bytes, 10**6)
+                    self.assertGreater(info.folder_bytes, 4096)
+            with kiln.Context(threads=1, cache_folder=folder, cache_bytes=-1) as context:
+                double(context)
+                self.assertEqual(context.disk_cache.hits, 0)
+
     def test_several_cpu_devices(self):
         with kiln.Context(threads=5, cpu_devices=2, gpu='OFF') as context:
             self.assertEqual([(device.name, device.threads) for device in context.devices],

@@ -1,37 +1,50 @@
 #include "device/cuda/code_cache.h"
 
+#include <cstring>
 #include <utility>
 
-#include "device/cuda/code_file.h"
+#include "base/hash.h"
+#include "base/strings.h"
 
 namespace kiln::device::cuda {
-
 namespace {
 
-std::string FileName(const Digest& key) { return HexText(key) + ".cubin"; }
+// An entry is the digest of the code, which also covers the length, and the code.
+std::string Sealed(std::string_view code) {
+  const Digest digest = HashOf(code);
+  return Cat(std::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()), code);
+}
+
+Result<std::string> Unsealed(std::string_view contents) {
+  if (contents.size() < sizeof(Digest)) return DataLoss("it ends early");
+  std::string code(contents.substr(sizeof(Digest)));
+  const Digest digest = HashOf(code);
+  if (std::memcmp(digest.data(), contents.data(), digest.size()) != 0) {
+    return DataLoss("its checksum differs");
+  }
+  return code;
+}
 
 }  // namespace
 
-Digest CodeCache::KeyOf(const std::string& ptx) const {
-  Sha256 hash;
-  hash.UpdateField("kiln 1");
-  hash.UpdateField(architecture());
-  hash.UpdateField(Cat("driver ", context_->driver().version()));
-  hash.UpdateField(ptx);
-  return hash.Finish();
+std::string CodeCache::KeyOf(const std::string& ptx) const {
+  return Cat("Kiln, assembled code\nsm_", sm_, "\ndriver ", context_->driver().version(), "\nPTX ",
+             HexText(HashOf(ptx)), "\n");
 }
 
 Result<std::string> CodeCache::Assembled(const std::string& ptx) const {
-  if (!folder_.empty()) {
-    const Digest key = KeyOf(ptx);
-    if (auto cubin = ReadCodeFile(Cat(folder_, "/", FileName(key)), key)) return *std::move(cubin);
-  }
+  std::string cubin;
+  auto read = [&](std::string_view contents, const auto&) -> Status {
+    KILN_ASSIGN_OR_RETURN(cubin, Unsealed(contents));
+    return OkStatus();
+  };
+  if (disk_ != nullptr && disk_->Find(KeyOf(ptx), read)) return cubin;
   return Assemble(*context_, ptx);
 }
 
 Result<std::shared_ptr<LoadedCode>> CodeCache::Load(const std::string& ptx,
                                                     std::string_view image) {
-  const Digest key = KeyOf(ptx);
+  const std::string key = KeyOf(ptx);
   {
     std::lock_guard lock(mutex_);
     if (auto found = loaded_.find(key); found != loaded_.end()) {
@@ -53,7 +66,8 @@ Result<std::shared_ptr<LoadedCode>> CodeCache::Load(const std::string& ptx,
   return code;
 }
 
-Result<std::shared_ptr<LoadedCode>> CodeCache::LoadNew(const Digest& key, const std::string& ptx,
+Result<std::shared_ptr<LoadedCode>> CodeCache::LoadNew(const std::string& key,
+                                                       const std::string& ptx,
                                                        std::string_view image) {
   if (!image.empty()) {
     auto code = LoadedCode::Load(context_, std::string(image));
@@ -64,50 +78,38 @@ Result<std::shared_ptr<LoadedCode>> CodeCache::LoadNew(const Digest& key, const 
     }
     // Another driver may refuse it; other failures will recur below.
   }
-  if (!folder_.empty()) return LoadThroughFolder(key, ptx);
+  if (disk_ != nullptr) return LoadThroughDisk(key, ptx);
   KILN_ASSIGN_OR_RETURN(auto code, LoadedCode::Load(context_, ptx));
   std::lock_guard lock(mutex_);
   ++counts_.assembled;
   return code;
 }
 
-Result<std::shared_ptr<LoadedCode>> CodeCache::LoadThroughFolder(const Digest& key,
-                                                                 const std::string& ptx) {
-  const std::string name = FileName(key);
-  if (auto cubin = ReadCodeFile(Cat(folder_, "/", name), key)) {
-    auto code = LoadedCode::Load(context_, *cubin);
-    if (code.ok()) {
-      std::lock_guard lock(mutex_);
-      ++counts_.from_disk;
-      return code;
-    }
-    // A complete file refused by this driver is replaced; other failures will recur below.
+Result<std::shared_ptr<LoadedCode>> CodeCache::LoadThroughDisk(const std::string& key,
+                                                               const std::string& ptx) {
+  std::shared_ptr<LoadedCode> code;
+  // Code that this driver refuses is replaced; other failures will recur below.
+  disk_->Find(key, [&](std::string_view contents, const auto&) -> Status {
+    KILN_ASSIGN_OR_RETURN(const std::string cubin, Unsealed(contents));
+    KILN_ASSIGN_OR_RETURN(code, LoadedCode::Load(context_, cubin));
+    return OkStatus();
+  });
+  if (code) {
+    std::lock_guard lock(mutex_);
+    ++counts_.from_disk;
+    return code;
   }
   KILN_ASSIGN_OR_RETURN(const std::string cubin, Assemble(*context_, ptx));
-  KILN_ASSIGN_OR_RETURN(auto code, LoadedCode::Load(context_, cubin));
-  const Status written = WriteCodeFile(folder_, name, key, cubin);
-  if (!written.ok()) {
-    Note(Cat("code is not kept in ", folder_, ": ", written.message()));
-  }
+  KILN_ASSIGN_OR_RETURN(code, LoadedCode::Load(context_, cubin));
+  disk_->Insert(key, Sealed(cubin));
   std::lock_guard lock(mutex_);
   ++counts_.assembled;
   return code;
 }
 
-void CodeCache::Note(std::string text) {
-  std::lock_guard lock(mutex_);
-  if (std::exchange(noted_, true)) return;
-  notes_.push_back(std::move(text));
-}
-
 CodeCache::Counts CodeCache::counts() const {
   std::lock_guard lock(mutex_);
   return counts_;
-}
-
-std::vector<std::string> CodeCache::TakeNotes() {
-  std::lock_guard lock(mutex_);
-  return std::exchange(notes_, {});
 }
 
 }  // namespace kiln::device::cuda

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/disk_cache.h"
 #include "device/cuda/blas.h"
 #include "device/cuda/code_cache.h"
 #include "device/cuda/conditions.h"
@@ -18,7 +19,7 @@ namespace kiln::device::cuda {
 struct CudaOptions {
   std::string library = kDriverLibrary;
   int64_t memory_limit_bytes = 0;  // of each GPU; 0: all that it has
-  std::string code_folder;         // where assembled code is kept; empty: nowhere
+  DiskCache* cache = nullptr;      // where assembled code is kept; outlives the machine
   int architecture = 0;            // that PTX is made for where the GPU runs it; 0: the GPU's own
   // CUPTI, for the times of timelines. Empty: searched by the first timeline; "off": events only.
   std::string cupti_library;

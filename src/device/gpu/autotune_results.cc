@@ -6,11 +6,11 @@
 
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "base/disk_cache.h"
 #include "base/files.h"
+#include "base/output_file.h"
 #include "base/strings.h"
 
 namespace kiln::device {
@@ -123,7 +123,9 @@ void AutotuneResults::Read() {
 Status AutotuneResults::Write() {
   std::string text(kComment);
   for (const auto& [key, result] : results_) text += LineOf(key, result);
-  return ReplaceFile(Path(), text);
+  KILN_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(Path()));
+  KILN_RETURN_IF_ERROR(file.Write(text));
+  return file.Commit();
 }
 
 std::optional<AutotuneResult> AutotuneResults::Find(const std::string& key) {
@@ -137,9 +139,7 @@ std::optional<AutotuneResult> AutotuneResults::Find(const std::string& key) {
 AutotuneResult AutotuneResults::Add(const std::string& key, const AutotuneResult& result) {
   std::lock_guard lock(mutex_);
   if (folder_.empty()) return results_.try_emplace(key, result).first->second;
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  Status status = error ? Unavailable(error.message()) : OkStatus();
+  Status status = DiskCache::MakeFolder(folder_);
   if (status.ok()) {
     FolderLock folder(folder_);
     Read();

@@ -207,8 +207,7 @@ void Call_kiln_context_create(World& w) {
   kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
   options.gpu = KILN_GPU_OFF;
   options.threads = 1;
-  const size_t wrong = w.Below(9);
-  const std::string folder("/dev/null/no folder");
+  const size_t wrong = w.Below(10);
   static constexpr auto kAllocate = [](void*, size_t, size_t) -> void* { return nullptr; };
   if (wrong == 0) options.threads = static_cast<int32_t>(w.Chance(50) ? -1 : 1025);
   if (wrong == 1) options.allocate = kAllocate;
@@ -218,6 +217,7 @@ void Call_kiln_context_create(World& w) {
   if (wrong == 5) options.cache_folder_length = 1 + w.Below(9);
   if (wrong == 6) options.gpu_library = static_cast<int32_t>(w.Between(4, 100));
   if (wrong == 7) options.cpu_devices = static_cast<int32_t>(w.Chance(50) ? -1 : 1025);
+  if (wrong == 8) options.cache_bytes = w.Between(-100, -2);
   const bool no_place = w.Chance(10);
   const SizedCopy sized(w, options);
   w.Begin("kiln_context_create", "wrong ", wrong, ", ", sized.ToString());
@@ -276,6 +276,20 @@ void Call_kiln_context_memory(World& w) {
   auto context = w.Chance(5) ? nullptr : w.Context();
   TellMemory<kiln_context>(w, "kiln_context_memory", context ? context->handle : nullptr,
                            kiln_context_memory);
+}
+
+void Call_kiln_context_cache(World& w) {
+  auto context = w.Chance(5) ? nullptr : w.Context();
+  kiln_cache_info info = KILN_CACHE_INFO_INIT;
+  info.hits = info.limit_bytes = -1;
+  const SizedCopy sized(w, info);
+  kiln_cache_info* place = w.Chance(2) ? nullptr : sized.As<kiln_cache_info>();
+  w.Begin("kiln_context_cache", World::Name("context", context), sized.ToString());
+  const bool ok = w.Ok(kiln_context_cache(context ? context->handle : nullptr, place));
+  w.Expect(ok || !context || !place || place->struct_size < sizeof(size_t), "no cache info");
+  w.Expect(!ok || place->struct_size != sizeof(info) ||
+               (place->hits == 0 && place->misses == 0 && place->limit_bytes == 0),
+           "strange uses of no cache");
 }
 
 void Call_kiln_device_memory(World& w) {

@@ -342,6 +342,33 @@ TEST(DiskCache, AHeldLockIsWaitedForOnlySoLong) {
   EXPECT_EQ(Get(cache, "two"), "2");
 }
 
+TEST(DiskCache, ThreadsShareOne) {
+  TestFolder folder;
+  constexpr int64_t kBound = 10 * kEntryBytes;
+  constexpr int kThreads = 8, kTurns = 200;
+  DiskCache cache(folder.path(), kBound);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&cache, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      for (int i = 0; i < kTurns; ++i) {
+        const std::string key(1, static_cast<char>('a' + random() % 20));
+        const auto got = Get(cache, key);
+        if (got) {
+          EXPECT_EQ(*got, std::string(kEntryBytes - 4096 - 64, key[0]));
+        } else {
+          InsertOne(cache, key);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const DiskCache::Counts counts = cache.counts();
+  EXPECT_EQ(counts.hits + counts.misses, kThreads * kTurns);
+  EXPECT_EQ(counts.failed, 0);
+  EXPECT_LE(BytesOf(folder), kBound);
+}
+
 // Processes that read and write the same keys in a folder that is too small for them, until they
 // are killed.
 TEST(DiskCache, KilledProcessesLeaveWholeEntriesWithinTheBound) {

@@ -5,8 +5,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
-#include "device/cuda/code_file.h"
+#include "base/disk_cache.h"
 #include "device/gpu/device.h"
 #include "program/saved.h"
 #include "support/cuda_standin.h"
@@ -30,12 +31,15 @@ class CudaCode : public CudaTest {
   }
   std::unique_ptr<CudaMachine> MachineWithFolder() {
     CudaOptions options = Options();
-    options.code_folder = folder_.string();
+    options.cache = &cache_.emplace(folder_.string(), DiskCache::kDefaultLimitBytes,
+                                    [this](std::string_view note) { notes_.emplace_back(note); });
     return Machine(options);
   }
   std::vector<fs::path> Files() const {
     std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(folder_)) files.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.path().extension() == DiskCache::kEntrySuffix) files.push_back(entry.path());
+    }
     return files;
   }
   // Loads the code, which must work, and says how it came.
@@ -53,12 +57,12 @@ class CudaCode : public CudaTest {
   CodeCache::Counts LoadAnew(const std::string& ptx = kPtx) {
     auto machine = MachineWithFolder();
     if (machine == nullptr) return {};
-    auto counts = Load(*machine, ptx);
-    EXPECT_EQ(Join(machine->code_cache().TakeNotes(), "\n"), "");
-    return counts;
+    return Load(*machine, ptx);
   }
 
   fs::path folder_;
+  std::optional<DiskCache> cache_;
+  std::vector<std::string> notes_;
 };
 
 TEST_F(CudaCode, WhatTheAssemblerSays) {
@@ -105,7 +109,6 @@ TEST_F(CudaCode, TheSameCodeIsLoadedOnce) {
 TEST_F(CudaCode, IsFoundInTheFolder) {
   EXPECT_EQ(LoadAnew().assembled, 1);
   ASSERT_EQ(Files().size(), 1u);
-  EXPECT_EQ(Files()[0].extension(), ".cubin");
   const int64_t links = Count("cuLinkCreate_v2");
   const auto counts = LoadAnew();
   EXPECT_EQ(counts.from_disk, 1);
@@ -137,7 +140,8 @@ TEST_F(CudaCode, BrokenFilesAreReplaced) {
   };
   for (const std::string& text :
        {std::string(), std::string("short"), whole.substr(0, whole.size() - 1), whole + "x",
-        change(0), change(10), change(50), change(whole.size() / 2), change(whole.size() - 1)}) {
+        change(0), change(10), change(50), change(4096), change(4096 + 32),
+        change(whole.size() - 1)}) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
     EXPECT_EQ(LoadAnew().assembled, 1);
     EXPECT_EQ(LoadAnew().from_disk, 1);
@@ -236,30 +240,9 @@ TEST_F(CudaCode, AFolderThatCannotBeWrittenIsNoError) {
   ASSERT_NE(machine, nullptr);
   EXPECT_EQ(Load(*machine).assembled, 1);
   EXPECT_EQ(Load(*machine).assembled, 2);
-  const auto notes = machine->code_cache().TakeNotes();
-  ASSERT_EQ(notes.size(), 1u);
-  EXPECT_NE(notes[0].find(folder_.string()), std::string::npos) << notes[0];
-  EXPECT_TRUE(machine->code_cache().TakeNotes().empty());
-}
-
-TEST_F(CudaCode, FilesAreWrittenWhollyOrNotAtAll) {
-  const Digest key = HashOf("key");
-  const std::string path = (folder_ / "name").string();
-  EXPECT_FALSE(ReadCodeFile(path, key).has_value());
-  // The name is taken by a folder: nothing is left beside it.
-  fs::create_directories(path);
-  EXPECT_FALSE(WriteCodeFile(folder_.string(), "name", key, "code").ok());
-  EXPECT_EQ(Files().size(), 1u);
-  EXPECT_FALSE(ReadCodeFile(path, key).has_value());
-  fs::remove(path);
-  std::string code(100000, 'c');
-  code[5] = '\0';
-  ASSERT_TRUE(WriteCodeFile(folder_.string(), "name", key, code).ok());
-  EXPECT_EQ(ReadCodeFile(path, key), code);
-  EXPECT_FALSE(ReadCodeFile(path, HashOf("another key")).has_value());
-  ASSERT_TRUE(WriteCodeFile(folder_.string(), "name", key, "").ok());
-  EXPECT_EQ(ReadCodeFile(path, key), "");
-  EXPECT_EQ(Files().size(), 1u);
+  ASSERT_EQ(notes_.size(), 1u);
+  EXPECT_NE(notes_[0].find(folder_.string()), std::string::npos) << notes_[0];
+  EXPECT_EQ(cache_->counts().failed, 2);
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ class CudaFailures : public CudaTest, public ::testing::WithParamInterface<Case>
     options_ = Options();
     if (GetParam().code_folder) {
       folder_ = Cat(::testing::TempDir(), "kiln_cuda_failures_", getpid());
-      options_.code_folder = folder_;
+      options_.cache = &cache_.emplace(folder_, DiskCache::kDefaultLimitBytes);
     }
     std::filesystem::remove_all(folder_);
   }
@@ -119,6 +119,7 @@ class CudaFailures : public CudaTest, public ::testing::WithParamInterface<Case>
     std::filesystem::remove_all(folder_);
   }
 
+  std::optional<DiskCache> cache_;
   CudaOptions options_;
   std::string folder_;
 };

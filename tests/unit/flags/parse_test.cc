@@ -164,6 +164,21 @@ TEST(Flags, KilnFlagsGoBeforeTheOthers) {
   EXPECT_EQ(parsed->flags.session.dump_graph_prefix, "/a b");
 }
 
+TEST(Flags, TheFolderOfTheCacheIsAVariable) {
+  Result<Parsed> parsed = ParseOf({{"KILN_CACHE", "/a b"}});
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->flags.context.cache_folder, "/a b");
+  parsed = ParseOf({{"KILN_CACHE", "/a"}, {"KILN_FLAGS", "--cache_folder=/b --cache_bytes=7"}});
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->flags.context.cache_folder, "/b");
+  EXPECT_EQ(parsed->flags.context.cache_bytes, 7);
+  parsed =
+      ParseOf({{"KILN_CACHE", "/a"}, {"TF_XLA_FLAGS", "--tf_xla_persistent_cache_directory=/c"}});
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->flags.context.cache_folder, "/a");
+  EXPECT_NE(ErrorOf("--cache_bytes=-1").find("at least 0"), std::string::npos);
+}
+
 // A flag that would do nothing must not be accepted in silence.
 TEST(Flags, WhatNothingReadsIsReported) {
   for (const FlagInfo& flag : AllFlags()) {

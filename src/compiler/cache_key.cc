@@ -1,0 +1,49 @@
+#include "compiler/cache_key.h"
+
+#include "base/build_id.h"
+#include "base/hash.h"
+#include "base/strings.h"
+#include "compiler/backend.h"
+#include "ir/digest.h"
+
+namespace kiln::compiler {
+namespace {
+
+// The lines that every key has; empty without a build id.
+std::string BeginningOf(const target::Target& target) {
+  if (BuildId().empty()) return "";
+  const target::Cpu& cpu = target.cpu;
+  return Cat("Kiln, build ", BuildId(), "\n", target.ToString(), "\ncaches ", cpu.l1_bytes, " ",
+             cpu.l2_bytes, " ", cpu.l3_bytes, "\n");
+}
+
+// Of all options, so that a new one is not forgotten: those that tell or show something, or say how
+// many threads generate code, do not change it.
+std::string LineOf(const Options& options) {
+  const auto& [disabled_passes, fuse, verify, optimization, allow_tf32, threads, interrupt, dump,
+               dump_forms, dump_stage_forms, dumps_pass, at_stage, dump_literal_elements,
+               module_number, dump_ptx_sm, lowered, trace] = options;
+  return Cat("disabled ", Join(disabled_passes, ","), " fuse ", int{fuse}, " optimization ",
+             static_cast<int>(optimization), " tf32 ", int{allow_tf32}, "\n");
+}
+
+}  // namespace
+
+std::string CacheKey(const ir::Module& module, const target::Target& target,
+                     const Options& options) {
+  const std::string beginning = BeginningOf(target);
+  if (beginning.empty() || !BackendFor(target)->runs_kernels()) return "";
+  return Cat(beginning, LineOf(options), "module ", HexText(ir::DigestOf(module)), "\n");
+}
+
+std::string CacheKeyOfLaunch(std::string_view kernel_text, const std::vector<program::Slice>& args,
+                             const target::Target& target) {
+  const std::string beginning = BeginningOf(target);
+  if (beginning.empty()) return "";
+  std::vector<int64_t> bytes;
+  for (const program::Slice& arg : args) bytes.push_back(arg.bytes);
+  return Cat(beginning, "arguments ", Join(bytes, ","), "\nkernel ", HexText(HashOf(kernel_text)),
+             "\n");
+}
+
+}  // namespace kiln::compiler
