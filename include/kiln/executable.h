@@ -93,13 +93,23 @@ typedef struct kiln_compile_options {
                              that has memory of its own, as an alias that need not be
                              donated; without one, executions free the memory */
   size_t donor_count;   /**< number of `donors` */
+  const size_t* frozen; /**< numbers of frozen arguments: bound by kiln_executable_bind(), and the
+                             same in all executions until they are bound anew; weights, for
+                             example. They are packed, converted and computed with once, as
+                           constants are. An argument that may be donated cannot be frozen.
+                           StableHLO marks them by the attribute `kiln.frozen = true` */
+  size_t frozen_count;  /**< number of `frozen` */
+  const char* frozen_names;   /**< names of further ones (kiln_executable_argument_name()), one in a
+                                   line; '*' stands for any characters: "params*". NOT_FOUND for a
+                                   line that no argument is like */
+  size_t frozen_names_length; /**< its number of bytes */
 } kiln_compile_options;
 
 /** Makes default ::kiln_compile_options of a variable. */
 #define KILN_COMPILE_OPTIONS_INIT                                                       \
   {                                                                                     \
     sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, \
-        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0, NULL, 0                               \
+        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0             \
   }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_compile_options). NULL, or a
@@ -146,6 +156,23 @@ KILN_API kiln_error* kiln_executable_argument_shape(const kiln_executable* execu
  *  beyond the last. Any thread. \since 0.1 */
 KILN_API const char* kiln_executable_argument_name(const kiln_executable* executable, size_t index,
                                                    size_t* length);
+
+/** The number of the argument of a name (kiln_executable_argument_name()); of several the first.
+ *  @param index receives it
+ *  @return NOT_FOUND
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_executable_find_argument(const kiln_executable* executable,
+                                                   const char* name, size_t name_length,
+                                                   size_t* index);
+
+/** Whether an argument is frozen (kiln_compile_options::frozen): bound by kiln_executable_bind(),
+ * and no argument of executions.
+ *  @return 1 or 0; 0 for a number beyond the last
+ *
+ *  Any thread. \since 0.1 */
+KILN_API int32_t kiln_executable_argument_is_frozen(const kiln_executable* executable,
+                                                    size_t index);
 
 /** The number of results: the arrays and tokens of the graph's result, with tuples flattened in
  *  order. 0 for NULL. Any thread. \since 0.1 */
@@ -201,7 +228,7 @@ KILN_API kiln_error* kiln_executable_info(const kiln_executable* executable,
 typedef struct kiln_program_memory {
   size_t struct_size;      /**< set by the caller: sizeof(kiln_program_memory) */
   int64_t code_bytes;      /**< machine code and its constants; not from the allocator */
-  int64_t argument_bytes;  /**< all arguments */
+  int64_t argument_bytes;  /**< all arguments of an execution */
   int64_t output_bytes;    /**< all results */
   int64_t alias_bytes;     /**< results in the memory of donated arguments */
   int64_t temporary_bytes; /**< other memory of a run; it is kept for the next run */
@@ -209,12 +236,15 @@ typedef struct kiln_program_memory {
   int64_t constant_bytes;  /**< constants and values computed from them, for the executable's
                                 lifetime: one copy, in the form in which kernels read them */
   int64_t peak_bytes;      /**< peak of a run with its aliased arguments donated: arguments, outputs
-                                less aliased ones, temporaries and constants */
+                                less aliased ones, temporaries, constants and frozen arguments */
+  int64_t frozen_bytes;    /**< frozen arguments as kernels read them, once they are bound: buffers
+                                that they read as they are, packed forms, and values computed from
+                                them */
 } kiln_program_memory;
 
 /** Makes an empty ::kiln_program_memory of a variable, with its struct_size set. */
 #define KILN_PROGRAM_MEMORY_INIT \
-  { sizeof(kiln_program_memory), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(kiln_program_memory), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /** Reports the memory of the executable.
  *  @return INVALID_ARGUMENT if `struct_size` is not set
@@ -254,7 +284,8 @@ KILN_API kiln_error* kiln_executable_cost(const kiln_executable* executable,
  * (kiln_context_register_call()) are in it by name. Equal executables have equal bytes. The format
  * is in docs/saved-programs.md.
  *  @param bytes receives one reference, to be released with kiln_text_release(); the bytes are as
- *         many as code and constants (kiln_executable_memory()) and a little more
+ *         many as code and constants (kiln_executable_memory()) and a little more; frozen arguments
+ *         are not in it, and are bound after loading
  *  @return UNIMPLEMENTED, with the part that cannot be saved; RESOURCE_EXHAUSTED
  *
  *  Waits for earlier work of a GPU. Any thread. \since 0.1 */
@@ -312,6 +343,31 @@ KILN_API kiln_error* kiln_executable_load_file(kiln_device* device, const char* 
 KILN_API kiln_error* kiln_executable_fingerprint(const kiln_executable* executable,
                                                  kiln_text** text);
 
+/** Binds frozen arguments, some or all of them: packs and converts them, and computes what depends
+ * on them and on constants alone. Executions begun afterwards find them; executions in flight go on
+ *  with the former ones. On an error nothing has changed.
+ *
+ *  A buffer that kernels read as it is stays in use, borrowed: it can be neither donated nor
+ * written by executions and copies until it is bound anew or the executable has gone, and its
+ * memory must not be changed otherwise. A buffer in the file of kiln_safetensors_buffer() is read
+ * from there. Of the others nothing is kept once the call returns, and when they are released only
+ * the packed or computed form is left (kiln_program_memory::frozen_bytes).
+ *
+ *  Arguments that are computed with each other (the statistics and the scale of a normalisation,
+ * for example) are first bound in any order, and kept until the last of them is there. Later they
+ * are bound anew together, except those that are still there because kernels read them.
+ *  @param arguments their numbers, different ones: frozen arguments
+ *  @param buffers for each a buffer on the executable's device, of its shape
+ *  @param count the number of both
+ *  @return INVALID_ARGUMENT naming the argument and its shape; FAILED_PRECONDITION for a donated
+ *         buffer, and, naming it, for an argument that must be bound anew, too; the error of the
+ *         execution that defines a buffer, if it failed; RESOURCE_EXHAUSTED
+ *
+ *  Waits for the buffers' values, and returns when all is done. Any thread, beside executions and
+ *  other calls: of two calls for one argument the later one counts. \since 0.1 */
+KILN_API kiln_error* kiln_executable_bind(kiln_executable* executable, const size_t* arguments,
+                                          kiln_buffer* const* buffers, size_t count);
+
 /** The options of an execution. Members that are 0 have their defaults. \since 0.1 */
 typedef struct kiln_execute_options {
   size_t struct_size; /**< set by kiln_execute_options_init() */
@@ -356,15 +412,16 @@ typedef struct kiln_execute_options {
 KILN_API void kiln_execute_options_init(kiln_execute_options* options, size_t size);
 
 /** Executes on one device, and returns when the results are ready.
- *  @param options may be NULL: the defaults
+ *  @param options may be NULL: the defaults; numbers of arguments count frozen ones, too
  *  @param arguments `argument_count` buffers on the executable's device, of the shapes of its
- *         arguments
+ *         arguments, in their order, without the frozen ones
  *  @param results `result_count` places. A place with NULL receives one reference to a new buffer.
  *         A place with a buffer has the result written into that buffer, which must be of the right
  *         shape and share no memory with an argument or another result. A result in the memory of a
  *         donated argument must be NULL
  *  @return INVALID_ARGUMENT naming the argument and its shape; FAILED_PRECONDITION for a donated
- *         buffer, and for an argument that must be donated and is not; the error of the execution
+ *         buffer, for an argument that must be donated and is not, and, naming it, for a frozen one
+ *         that is not bound; the error of the execution
  *         that defines an argument, if it failed; RESOURCE_EXHAUSTED; CANCELLED. If the execution
  *         had begun, the contents of given results are undefined
  *

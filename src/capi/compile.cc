@@ -1,6 +1,8 @@
-// kiln_graph_compile: options, symbols, aliases.
+// kiln_graph_compile: options, symbols, aliases, marks of arguments.
+#include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/strings.h"
 #include "base/trace.h"
@@ -10,6 +12,7 @@
 #include "capi/handle.h"
 #include "capi/options.h"
 #include "client/compile.h"
+#include "compiler/lower.h"
 #include "ir/specialise.h"
 #include "passes/pass.h"
 
@@ -153,25 +156,81 @@ Status AddAliases(const kiln_compile_options& options, kiln::ir::Module& module)
   return OkStatus();
 }
 
+// Adds the arguments that the program marks by an attribute that is true.
+void AddMarked(const kiln_graph& graph, std::string_view attribute, std::vector<size_t>& numbers) {
+  // Marks are by parameters; arguments are the arrays and tokens in these.
+  const auto parameters = graph.entry().parameters();
+  size_t number = 0;
+  for (size_t p = 0; p < graph.entry_attributes().arguments.size() && p < parameters.size(); ++p) {
+    const auto& attributes = graph.entry_attributes().arguments[p];
+    const auto mark = attributes.find(attribute);
+    const bool is_marked = mark != attributes.end() && mark->second == "true";
+    kiln::ForEachLeaf(parameters[p]->shape(), [&](const kiln::Shape&, auto) {
+      if (is_marked) numbers.push_back(number);
+      ++number;
+    });
+  }
+}
+
 // The marks of the program, and the option.
 Result<std::vector<size_t>> DonorsOf(const kiln_graph& graph, const kiln_compile_options& options) {
   if (!options.donors && options.donor_count > 0) {
     return InvalidArgument("kiln_compile_options.donors is NULL");
   }
   std::vector<size_t> donors(options.donors, options.donors + options.donor_count);
-  // Marks are by parameters; arguments are the arrays and tokens in these.
-  const auto parameters = graph.entry().parameters();
-  size_t number = 0;
-  for (size_t p = 0; p < graph.entry_attributes().arguments.size() && p < parameters.size(); ++p) {
-    const auto& attributes = graph.entry_attributes().arguments[p];
-    const auto mark = attributes.find(kiln::stablehlo::kBufferDonor);
-    const bool is_donor = mark != attributes.end() && mark->second == "true";
-    kiln::ForEachLeaf(parameters[p]->shape(), [&](const kiln::Shape&, auto) {
-      if (is_donor) donors.push_back(number);
-      ++number;
-    });
-  }
+  AddMarked(graph, kiln::stablehlo::kBufferDonor, donors);
   return donors;
+}
+
+// Whether a text is as a pattern, in which '*' stands for any characters.
+bool MatchesPattern(std::string_view text, std::string_view pattern) {
+  // The last star, and the text behind what it stands for so far.
+  size_t t = 0, p = 0, star = std::string_view::npos, after = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      after = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p, ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++after;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+// The marks of the program, and the two options.
+Result<std::vector<size_t>> FrozenOf(const kiln_graph& graph, const kiln::ir::Module& module,
+                                     const kiln_compile_options& options) {
+  if (!options.frozen && options.frozen_count > 0) {
+    return InvalidArgument("kiln_compile_options.frozen is NULL");
+  }
+  std::vector<size_t> frozen(options.frozen, options.frozen + options.frozen_count);
+  AddMarked(graph, kiln::stablehlo::kFrozen, frozen);
+  KILN_ASSIGN_OR_RETURN(std::string_view text,
+                        kiln::capi::TextOf("kiln_compile_options.frozen_names",
+                                           options.frozen_names, options.frozen_names_length));
+  if (text.empty()) return frozen;
+  const std::vector<std::string> names = kiln::compiler::SignatureOf(module).parameter_names;
+  for (std::string_view pattern : kiln::Split(text, '\n')) {
+    if (pattern.empty()) continue;
+    const size_t before = frozen.size();
+    for (size_t number = 0; number < names.size(); ++number) {
+      if (MatchesPattern(names[number], pattern)) frozen.push_back(number);
+    }
+    if (frozen.size() > before) continue;
+    // A model has hundreds.
+    constexpr size_t kShown = 16;
+    const std::span some(names.data(), std::min(names.size(), kShown));
+    return kiln::NotFound("kiln_compile_options.frozen_names: there is no argument '", pattern,
+                          "'; there are ", kiln::Join(some, ", "),
+                          names.size() > kShown ? ", …" : "");
+  }
+  return frozen;
 }
 
 Status CheckSymbolsAreThere(const kiln_graph& graph, const kiln::SymbolSizes& sizes) {
@@ -228,6 +287,7 @@ Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
   KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));
   KILN_RETURN_IF_ERROR(AddAliases(options, *module));
   KILN_ASSIGN_OR_RETURN(compile.donors, DonorsOf(graph, options));
+  KILN_ASSIGN_OR_RETURN(compiler.frozen, FrozenOf(graph, *module, options));
   preparation.End();
   return kiln::client::Compile(*device, std::move(module), std::move(compile));
 }

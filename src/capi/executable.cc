@@ -1,10 +1,14 @@
 // Executables: their properties and execution.
 #include "kiln/executable.h"
 
+#include <algorithm>
+#include <span>
+
 #include "capi/error.h"
 #include "capi/execute.h"
 #include "capi/handle.h"
 #include "capi/options.h"
+#include "program/frozen.h"
 #include "program/memory.h"
 
 using kiln::InvalidArgument;
@@ -95,6 +99,44 @@ int32_t kiln_executable_argument_is_donatable(const kiln_executable* executable,
   return Unwrap(executable)->is_donatable(index) ? 1 : 0;
 }
 
+int32_t kiln_executable_argument_is_frozen(const kiln_executable* executable, size_t index) {
+  if (!executable) return 0;
+  return kiln::program::IsFrozen(Unwrap(executable)->program(), index) ? 1 : 0;
+}
+
+kiln_error* kiln_executable_find_argument(const kiln_executable* executable, const char* name,
+                                          size_t name_length, size_t* index) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_executable_find_argument", {{"executable", executable}, {"index", index}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
+    const CompiledExecutable& of = *Unwrap(executable);
+    const auto& names = of.signature().parameter_names;
+    const auto found = std::ranges::find(names, text);
+    if (found == names.end()) {
+      return kiln::NotFound("'", of.name(), "' has no argument '", text, "'");
+    }
+    *index = static_cast<size_t>(found - names.begin());
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_executable_bind(kiln_executable* executable, const size_t* arguments,
+                                 kiln_buffer* const* buffers, size_t count) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_executable_bind", {{"executable", executable}}));
+    if (count == 0) return OkStatus();
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_executable_bind", {{"arguments", arguments}, {"buffers", buffers}}));
+    const CompiledExecutable& of = *Unwrap(executable);
+    if (!of.frozen()) return kiln::InvalidArgument("'", of.name(), "' has no frozen arguments");
+    KILN_RETURN_IF_ERROR(
+        of.frozen()->Bind(std::span(arguments, count), kiln::capi::UnwrapList(buffers, count)));
+    of.client().RunDeferred();
+    return OkStatus();
+  });
+}
+
 kiln_error* kiln_executable_info(const kiln_executable* executable, kiln_program_info* info) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(
@@ -136,6 +178,7 @@ kiln_error* kiln_executable_memory(const kiln_executable* executable, kiln_progr
     told.scratch_bytes = use.scratch;
     told.constant_bytes = use.constants;
     told.peak_bytes = use.peak();
+    told.frozen_bytes = use.frozen;
     return kiln::capi::WriteStruct("kiln_program_memory", told, memory);
   });
 }

@@ -23,15 +23,24 @@ Result<Execution> Execution::Bind(Ref<const Executable> executable, ExecuteOptio
   Execution run(std::move(executable));
   run.options_ = std::move(options);
   const program::Signature& signature = run.executable_->signature();
-  KILN_RETURN_IF_ERROR(
-      CheckCount("argument", *run.executable_, arguments.size(), signature.parameters.size()));
+  const FrozenArguments* frozen = run.executable_->frozen();
+  KILN_RETURN_IF_ERROR(CheckCount("argument", *run.executable_, arguments.size(),
+                                  signature.parameters.size() - (frozen ? frozen->count() : 0)));
   KILN_RETURN_IF_ERROR(
       CheckCount("result", *run.executable_, results.size(), signature.results.size()));
-  run.arguments_.reserve(arguments.size());
+  if (frozen) {
+    KILN_ASSIGN_OR_RETURN(run.frozen_, frozen->Bound());
+  }
+  run.arguments_.reserve(signature.parameters.size());
   run.results_.reserve(results.size());
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  auto given = arguments.begin();
+  for (size_t i = 0; i < signature.parameters.size(); ++i) {
+    if (frozen && frozen->Has(i)) {
+      run.arguments_.emplace_back();
+      continue;
+    }
     KILN_RETURN_IF_ERROR(
-        run.BindBuffer("argument", i, arguments[i], signature.parameters[i], run.arguments_));
+        run.BindBuffer("argument", i, *given++, signature.parameters[i], run.arguments_));
   }
   KILN_RETURN_IF_ERROR(run.CheckDonations());
   bool any_given = !run.options_.donated.empty();
@@ -80,6 +89,7 @@ Status Execution::BindBuffer(std::string_view kind, size_t number, Buffer* buffe
                               " has been donated to an execution");
   }
   if (kind == "result" && buffer->storage().is_read_only()) return fail(" is in read-only memory");
+  if (kind == "result") KILN_RETURN_IF_ERROR(buffer->CheckNotFrozen());
   if (!buffer->shape().SameTypeAndDimensions(shape)) {
     return fail(" is ", buffer->shape(), "; expected ", shape);
   }
@@ -90,7 +100,12 @@ Status Execution::BindBuffer(std::string_view kind, size_t number, Buffer* buffe
 Status Execution::CheckDonations() const {
   const program::Signature& signature = executable_->signature();
   for (size_t i = 0; i < options_.donated.size(); ++i) {
-    if (options_.donated[i] && arguments_[i]->storage().is_read_only()) {
+    if (!options_.donated[i]) continue;
+    if (!arguments_[i]) {
+      return InvalidArgument("'", executable_->name(), "': argument ", i,
+                             " is donated, and is frozen");
+    }
+    if (arguments_[i]->storage().is_read_only()) {
       return InvalidArgument("'", executable_->name(), "': argument ", i,
                              " is donated, and is in read-only memory");
     }
@@ -120,6 +135,7 @@ Status Execution::CheckOverlaps(std::span<Buffer* const> given_results) const {
     ranges.push_back({buffer.data(), buffer.data() + buffer.bytes(), is_result, kind, number});
   };
   for (size_t i = 0; i < arguments_.size(); ++i) {
+    if (!arguments_[i]) continue;
     const bool donated = IsDonated(i);
     add(*arguments_[i], donated, donated ? "donated argument" : "argument", i);
   }

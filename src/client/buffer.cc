@@ -80,6 +80,25 @@ Status Buffer::CheckNotDonated() const {
   return FailedPrecondition("the buffer of ", shape_, " has been donated to an execution");
 }
 
+Status Buffer::CheckNotFrozen() const {
+  if (!is_frozen()) return OkStatus();
+  return FailedPrecondition("the buffer of ", shape_, " is bound as a frozen argument");
+}
+
+bool Buffer::Donate() {
+  if (donated_.exchange(true)) return false;
+  if (!is_frozen()) return true;
+  Undonate();
+  return false;
+}
+
+bool Buffer::Freeze() {
+  frozen_.fetch_add(1);
+  if (!is_donated()) return true;
+  Thaw();
+  return false;
+}
+
 bool Buffer::Pin() {
   pins_.fetch_add(1);
   if (!is_donated()) return true;

@@ -40,12 +40,19 @@ class Buffer : public Counted<Buffer> {
   // Whether it is aligned to program::kAlignment.
   bool is_aligned() const;
 
-  // Marks it as donated, and unusable; false if it was already.
-  bool Donate() { return !donated_.exchange(true); }
+  // Marks it as donated, and unusable; false if it was already, or is frozen.
+  bool Donate();
   void Undonate() { donated_.store(false); }
   bool is_donated() const { return donated_.load(); }
   // FAILED_PRECONDITION if it has been donated.
   Status CheckNotDonated() const;
+  // Bound as a frozen argument: it can be neither donated nor written until as many calls of Thaw.
+  // False if it has been donated.
+  bool Freeze();
+  void Thaw() { frozen_.fetch_sub(1); }
+  bool is_frozen() const { return frozen_.load() != 0; }
+  // FAILED_PRECONDITION if it is frozen.
+  Status CheckNotFrozen() const;
   // A reader whose use is not recorded yet, or never will be: who has donated the buffer waits for
   // its end. False if the buffer has been donated.
   bool Pin();
@@ -83,7 +90,7 @@ class Buffer : public Counted<Buffer> {
   std::byte* const data_;
   // Each side writes its own and then reads the other's, so that one of them sees the other.
   std::atomic<bool> donated_{false};
-  std::atomic<int32_t> pins_{0};
+  std::atomic<int32_t> pins_{0}, frozen_{0};
 
   // Whether one of the events below is set, so that most calls need no lock.
   std::atomic<bool> has_uses_{false};

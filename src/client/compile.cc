@@ -47,6 +47,29 @@ std::string KeyOf(const Device& device, const ir::Module& module, const CompileO
   return key + "\n";
 }
 
+// That frozen arguments are arrays, whose memory executions never write.
+Status CheckFrozen(const std::vector<size_t>& frozen, const ir::Module& module,
+                   const std::vector<bool>& donatable) {
+  std::vector<Shape> arguments;
+  for (const ir::Instruction* parameter : module.entry()->parameters()) {
+    ForEachLeaf(parameter->shape(), [&](const Shape& leaf, auto) { arguments.push_back(leaf); });
+  }
+  for (const size_t number : frozen) {
+    if (number >= arguments.size()) {
+      return InvalidArgument("frozen argument ", number, ": there are ", arguments.size(),
+                             " arguments");
+    }
+    if (!arguments[number].is_array()) {
+      return InvalidArgument("frozen argument ", number, " is a token");
+    }
+    if (donatable[number]) {
+      return InvalidArgument("frozen argument ", number,
+                             " may be donated: a result is in its memory, or it is a donor");
+    }
+  }
+  return OkStatus();
+}
+
 // `done`: "compiled" or "loaded" and from where, since `start_ns`.
 Ref<CompiledExecutable> Finished(Device& device, std::unique_ptr<runtime::LoadedExecutable> loaded,
                                  std::string_view done, int64_t start_ns) {
@@ -81,6 +104,7 @@ Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Modu
   Dumps dumps(client, *module, compiler);
   KILN_RETURN_IF_ERROR(dumps.Open(options.dump_folder));
   KILN_ASSIGN_OR_RETURN(std::vector<bool> donatable, AliasDonors(options.donors, *module));
+  KILN_RETURN_IF_ERROR(CheckFrozen(compiler.frozen, *module, donatable));
   const std::string name = module->name();
   const std::string key = client.cache() ? KeyOf(device, *module, options, donatable) : "";
   KILN_ASSIGN_OR_RETURN(

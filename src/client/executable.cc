@@ -23,6 +23,8 @@ CompiledExecutable::CompiledExecutable(Device& device,
                                        int64_t compile_microseconds)
     : Executable(loaded->program().name, device),
       loaded_(std::move(loaded)),
+      frozen_(program().frozen.empty() ? nullptr
+                                       : std::make_unique<FrozenArguments>(device, *loaded_)),
       compile_microseconds_(compile_microseconds),
       is_small_(loaded_->program().nanoseconds <= kSmallNanoseconds),
       is_straight_(program::IsStraight(loaded_->program().steps)),

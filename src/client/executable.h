@@ -10,6 +10,7 @@
 #include "base/ref.h"
 #include "base/status.h"
 #include "client/client.h"
+#include "client/frozen.h"
 #include "program/program.h"
 #include "runtime/device.h"
 
@@ -38,6 +39,8 @@ class Executable : public Counted<Executable> {
   virtual bool calls_users_functions() const { return false; }
   // Whether a run that has begun fails with its device only: program::IsStraight.
   virtual bool is_straight() const { return false; }
+  // Its frozen arguments, which are no arguments of executions; null: it has none.
+  virtual FrozenArguments* frozen() const { return nullptr; }
   // As runtime::LoadedExecutable::Start.
   virtual Result<std::unique_ptr<runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
@@ -82,6 +85,7 @@ class CompiledExecutable final : public Executable {
   }
   bool calls_users_functions() const override { return loaded_->calls_users_functions(); }
   bool is_straight() const override { return is_straight_; }
+  FrozenArguments* frozen() const override { return frozen_.get(); }
   Result<std::unique_ptr<runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
       const runtime::RunOptions& options) const override {
@@ -90,6 +94,7 @@ class CompiledExecutable final : public Executable {
 
  private:
   const std::unique_ptr<runtime::LoadedExecutable> loaded_;
+  const std::unique_ptr<FrozenArguments> frozen_;
   const int64_t compile_microseconds_;
   const bool is_small_, is_straight_;
   std::vector<std::vector<int64_t>> argument_dims_, result_dims_;

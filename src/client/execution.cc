@@ -65,7 +65,9 @@ Status Execution::Claim(bool pins) {
       if (IsDonated(k)) arguments_[k]->Undonate();
     }
     return FailedPrecondition("'", executable_->name(), "': argument ", argument,
-                              " has been donated to an execution");
+                              arguments_[argument]->is_frozen()
+                                  ? " is donated, and bound as a frozen argument"
+                                  : " has been donated to an execution");
   };
   for (; donated < options_.donated.size(); ++donated) {
     if (IsDonated(donated) && !arguments_[donated]->Donate()) return fail(donated);
@@ -73,7 +75,7 @@ Status Execution::Claim(bool pins) {
   // The others afterwards: of two executions that take each other's arguments one fails, and none
   // waits for the other.
   for (size_t i = 0; pins && i < arguments_.size(); ++i) {
-    if (!IsDonated(i) && !arguments_[i]->Pin()) return fail(i);
+    if (arguments_[i] && !IsDonated(i) && !arguments_[i]->Pin()) return fail(i);
     pinned_ = i + 1;
   }
   for (size_t i = 0; i < donated; ++i) {
@@ -85,14 +87,14 @@ Status Execution::Claim(bool pins) {
 void Execution::Unpin() noexcept {
   if (arguments_.empty()) return;  // moved from
   while (pinned_ > 0) {
-    if (!IsDonated(--pinned_)) arguments_[pinned_]->Unpin();
+    if (--pinned_; arguments_[pinned_] && !IsDonated(pinned_)) arguments_[pinned_]->Unpin();
   }
 }
 
 bool Execution::IsFree() const {
   auto is_free = [](const std::vector<Ref<Buffer>>& buffers) {
     for (const Ref<Buffer>& buffer : buffers) {
-      if (buffer->is_in_use()) return false;
+      if (buffer && buffer->is_in_use()) return false;
     }
     return true;
   };
@@ -103,6 +105,7 @@ void Execution::WaitForStarts() const {
   std::vector<Ref<Event>> before;
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (IsDonated(i)) arguments_[i]->AppendUses(before);
+    if (!arguments_[i]) continue;
     if (Ref<Event> value = arguments_[i]->value()) before.push_back(std::move(value));
   }
   for (const Ref<Buffer>& result : results_) result->AppendUses(before);
@@ -112,6 +115,7 @@ void Execution::WaitForStarts() const {
 Status Execution::WaitForBuffers() const {
   Status first;
   for (const Ref<Buffer>& argument : arguments_) {
+    if (!argument) continue;
     Status status = argument->WaitForValue();
     if (first.ok()) first = std::move(status);
   }
@@ -148,6 +152,10 @@ class Execution::Running {
     ShortList<const void*, 16> in;
     ShortList<void*, 16> out;
     for (const Ref<Buffer>& argument : run_.arguments_) {
+      if (!argument) {
+        in.push_back(run_.frozen_->address(in.size()));
+        continue;
+      }
       KILN_ASSIGN_OR_RETURN(
           std::byte * memory,
           staging_.MemoryOf(*argument, false, run_.executable_->argument_alignment(in.size())));
@@ -163,7 +171,8 @@ class Execution::Running {
                                 .trace = sink(),
                                 .cancel = run_.options_.begun ? nullptr : run_.options_.cancel,
                                 .begun = run_.options_.begun,
-                                .stream = run_.options_.stream};
+                                .stream = run_.options_.stream,
+                                .binding = run_.frozen_ ? run_.frozen_->binding() : nullptr};
     KILN_ASSIGN_OR_RETURN(completion_,
                           run_.executable_->Start(std::span(in.data(), in.size()),
                                                   std::span(out.data(), out.size()), options));
@@ -221,7 +230,8 @@ Ref<Event> Execution::RunHere() {
   Status status = Try([&]() -> Status {
     // All earlier work is over: some of it may have failed.
     for (const Ref<Buffer>& argument : arguments_) {
-      if (Ref<Event> value = argument->value()) KILN_RETURN_IF_ERROR(value->Wait());
+      Ref<Event> value = argument ? argument->value() : Ref<Event>();
+      if (value) KILN_RETURN_IF_ERROR(value->Wait());
     }
     return Explain(RunToEnd());
   });
@@ -243,6 +253,7 @@ class Execution::QueuedRun : public Queue::Job {
         run_(std::move(run)),
         dependencies_(run_->executable_->device().queue()) {
     for (size_t i = 0; i < run_->arguments_.size(); ++i) {
+      if (!run_->arguments_[i]) continue;
       dependencies_.Read(*run_->arguments_[i]);
       if (run_->IsDonated(i)) dependencies_.Write(*run_->arguments_[i]);
       run_->arguments_[i]->PrepareUse();
@@ -255,7 +266,9 @@ class Execution::QueuedRun : public Queue::Job {
 
   // From now on the buffers wait for this run.
   void Announce() {
-    for (const Ref<Buffer>& argument : run_->arguments_) argument->AddUse(event_, false);
+    for (const Ref<Buffer>& argument : run_->arguments_) {
+      if (argument) argument->AddUse(event_, false);
+    }
     for (const Ref<Buffer>& result : run_->results_) result->AddUse(event_, true);
     run_->Unpin();
   }

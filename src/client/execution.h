@@ -39,7 +39,8 @@ class Execution {
   Execution(Execution&&) = default;
   ~Execution() { Unpin(); }
 
-  // Checks counts, devices and shapes, and allocates missing results.
+  // Checks counts, devices and shapes, and allocates missing results. Frozen arguments are not
+  // among `arguments`, and have their numbers in `options`.
   static Result<Execution> Bind(Ref<const Executable> executable, ExecuteOptions options,
                                 std::span<Buffer* const> arguments,
                                 std::span<Buffer* const> results);
@@ -93,6 +94,8 @@ class Execution {
 
   Ref<const Executable> executable_;
   ExecuteOptions options_;
+  std::shared_ptr<const BoundArguments> frozen_;  // null: none
+  // Of a frozen argument there is none.
   std::vector<Ref<Buffer>> arguments_, results_;
   size_t pinned_ = 0;  // of the arguments: those before it that are not donated
 };

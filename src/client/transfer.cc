@@ -162,6 +162,7 @@ Status CheckTarget(const Buffer& buffer, const Device& device, const Shape& shap
   if (buffer.storage().is_read_only()) {
     return InvalidArgument("the buffer for the result is in read-only memory");
   }
+  KILN_RETURN_IF_ERROR(buffer.CheckNotFrozen());
   return buffer.CheckNotDonated();
 }
 
@@ -237,6 +238,7 @@ Result<Ref<Event>> StartWrite(Buffer& buffer, int64_t offset, const void* data, 
   if (buffer.storage().is_read_only()) {
     return InvalidArgument("the buffer to be written is in read-only memory");
   }
+  KILN_RETURN_IF_ERROR(buffer.CheckNotFrozen());
   Device& device = buffer.device();
   auto copy = [to = Ref<Buffer>::Share(&buffer), offset, data, bytes] {
     const TransferSpan span(to->client(), nullptr, kHost, to->device().name(), bytes);

@@ -6,7 +6,7 @@ namespace kiln::codegen {
 
 IdVector<program::KernelId, KernelUse> KernelUses(const LoweredProgram& lowered) {
   IdVector<program::KernelId, KernelUse> uses(lowered.kernels.size());
-  program::ForEachStep(lowered.program.steps, [&](const program::Step& step, bool in_loop) {
+  const auto add = [&](const program::Step& step, bool in_loop) {
     const auto* launch = std::get_if<program::Launch>(&step.what);
     if (!launch) return;
     KernelUse& use = uses[launch->kernel];
@@ -18,7 +18,9 @@ IdVector<program::KernelId, KernelUse> KernelUses(const LoweredProgram& lowered)
       of.called = true;
       of.looped |= in_loop;
     }
-  });
+  };
+  program::ForEachStep(lowered.program.binding, add);
+  program::ForEachStep(lowered.program.steps, add);
   program::ForEach<program::Launch>(lowered.program.prologue, [&](const program::Launch& launch) {
     uses[launch.kernel].launched = true;
   });

@@ -14,8 +14,8 @@ struct KernelUse {
   bool looped = false;    // either of them, in a loop
 };
 
-// Over the program's steps without its prologue. The parts of a bundle or chain are called where
-// that is launched.
+// Over the program's steps and those of bindings, without its prologue. The parts of a bundle or
+// chain are called where that is launched.
 IdVector<program::KernelId, KernelUse> KernelUses(const LoweredProgram& lowered);
 
 }  // namespace kiln::codegen

@@ -10,6 +10,7 @@
 #include "compiler/lower.h"
 #include "frame/frame.h"
 #include "ir/analysis/cost.h"
+#include "ir/analysis/frozen.h"
 #include "ir/analysis/session_only.h"
 #include "ir/dot.h"
 #include "ir/html.h"
@@ -132,6 +133,7 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     KILN_RETURN_IF_ERROR(ir::Verify(*module));
     KILN_RETURN_IF_ERROR(passes::PrepareBounded(*module));
   }
+  ir::MarkFrozen(*module, options.frozen);
   const Dumps dumps(*module, options);
   dumps.Module("before_optimizations", *module, options.dump_forms);
 
@@ -147,6 +149,7 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     program.argument_alignments.assign(program.signature.parameters.size(), 1);
     program.flops = operations.flops;
     program.transcendentals = operations.transcendentals;
+    program.frozen = ir::FrozenLeaves(*module);
     artefact.code = {ir::ToHloText(
         *module, {.max_literal_elements = kMostElementsInCode, .elided = &program.constants})};
     program.id = IdOfText(program, target, artefact.code[0]);
@@ -181,9 +184,15 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     KILN_RETURN_IF_ERROR(passes::RunPipeline("optimization", pipeline, *module, context));
     const std::string after = Cat(backend->platform(), "_after_optimizations");
     dumps.Module(after, *module, options.dump_forms);
+    context.at_stage = nullptr;
+    const std::vector<passes::FrozenPart>& parts = *context.frozen_parts;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      KILN_RETURN_IF_ERROR(passes::RunPipeline("frozen", pipeline, *parts[p].module, context));
+      dumps.Module(Cat(after, ".frozen", p), *parts[p].module, options.dump_forms);
+    }
     TraceSpan lowering(options.trace, "lower", "stage");
     KILN_ASSIGN_OR_RETURN(Lowered lowered,
-                          Lower(*module, *backend, *context.fusions, options.interrupt));
+                          Lower(*module, *backend, *context.fusions, options.interrupt, parts));
     lowering.End();
     lowered.program.flops = operations.flops;
     lowered.program.transcendentals = operations.transcendentals;

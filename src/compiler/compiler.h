@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/interrupt.h"
 #include "base/status.h"
@@ -38,6 +39,9 @@ struct Options {
   codegen::Optimization optimization = codegen::Optimization::kAuto;
   // GPUs that have tf32 may use it for products of f32.
   bool allow_tf32 = false;
+  // Frozen arguments (program/frozen.h), by number: the leaves of the parameters, arrays whose
+  // memory no result has.
+  std::vector<size_t> frozen;
   int threads = 1;
   // Ends compiling with CANCELLED or DEADLINE_EXCEEDED.
   Interrupt interrupt;

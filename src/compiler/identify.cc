@@ -74,6 +74,10 @@ std::string IdOf(const program::Program& program, const target::Target& target,
             static_cast<size_t>(constant->byte_size())});
   }
   id.Add(program.prologue);
+  for (size_t a = 0; a < program.frozen.size(); ++a) {
+    if (program.frozen[a]) id.Add(uint64_t{a});
+  }
+  id.Add(program.binding);
   id.Add(program.steps);
   return id.Text();
 }

@@ -13,6 +13,7 @@
 #include "compiler/written.h"
 #include "ir/analysis/alias.h"
 #include "ir/analysis/cost.h"
+#include "ir/analysis/frozen.h"
 #include "ir/host_call.h"
 #include "kernel/build.h"
 #include "kernel/bundle.h"
@@ -58,9 +59,103 @@ class Lowering {
            const Interrupt& interrupt)
       : module_(module), backend_(backend), analysis_(analysis), interrupt_(interrupt) {}
 
-  Result<Lowered> Run() {
+  Result<Lowered> Run(std::span<const passes::FrozenPart> parts) {
     program_.name = module_.name();
-    KILN_RETURN_IF_ERROR(BuildKernels(*module_.entry()));
+    AddSignature(parts);
+    for (const passes::FrozenPart& part : parts) KILN_RETURN_IF_ERROR(LowerPart(part));
+    at_ = std::move(main_);
+    at_.aliases = program_.signature.aliases;
+    KILN_RETURN_IF_ERROR(Assign(module_));
+    at_.arena = program_.allocations.Add(
+        {program::Allocation::Kind::kArena, 0, at_.assignment.arena_bytes});
+    program_.arena_bytes = at_.assignment.arena_bytes;
+    for (const auto& [instruction, b] : at_.assignment.scratch) {
+      program_.scratch_bytes = std::max(program_.scratch_bytes, at_.assignment.buffers[b].bytes);
+    }
+    KILN_RETURN_IF_ERROR(EmitModule(module_, program_.steps));
+    // The graph is checked where it comes in; this is a check of all that came after.
+    KILN_RETURN_IF_ERROR(CheckWritten(lowered_));
+    Identify(lowered_, backend_.target(), KernelTexts());
+    backend_.Finish(lowered_);
+    lowered_.buffer_assignment = at_.assignment.ToString();
+    lowered_.memory_report = at_.assignment.MemoryReport();
+    return std::move(lowered_);
+  }
+
+ private:
+  // Where the values of one module are: of the program's, or of a part of it.
+  struct Place {
+    BufferAssignment assignment;
+    std::vector<program::AllocationId> parameters, results;  // by leaf
+    std::vector<int> aliases;  // of each result, as program::Signature::aliases
+    program::AllocationId arena;
+  };
+
+  // Arguments, results, and what parts make of frozen arguments.
+  void AddSignature(std::span<const passes::FrozenPart> parts) {
+    using Kind = program::Allocation::Kind;
+    program::Signature& s = program_.signature;
+    s = SignatureOf(module_);
+    size_t arguments = s.parameters.size();
+    if (!parts.empty()) {
+      // The parameters behind the program's own are arrays.
+      arguments -=
+          module_.entry()->parameters().size() - static_cast<size_t>(parts.front().first_parameter);
+    }
+    for (size_t i = 0; i < s.parameters.size(); ++i) {
+      const Kind kind = i < arguments ? Kind::kParameter : Kind::kBound;
+      main_.parameters.push_back(
+          program_.allocations.Add({kind, i < arguments ? i : 0, s.parameters[i].byte_size()}));
+    }
+    s.parameters.resize(arguments);
+    s.parameter_names.resize(arguments);
+    program_.frozen = ir::FrozenLeaves(module_);
+    if (!program_.frozen.empty()) program_.frozen.resize(arguments);
+    for (size_t i = 0; i < s.results.size(); ++i) {
+      main_.results.push_back(
+          program_.allocations.Add({Kind::kResult, i, s.results[i].byte_size()}));
+    }
+  }
+
+  // What is made of some frozen arguments when they are bound.
+  Status LowerPart(const passes::FrozenPart& part) {
+    at_ = {};
+    for (const int64_t argument : part.arguments) {
+      at_.parameters.push_back(main_.parameters[static_cast<size_t>(argument)]);
+    }
+    const size_t results = static_cast<size_t>(LeafCount(part.module->entry()->root()->shape()));
+    // The program's own leaves are those before the first parameter that a part makes.
+    const size_t first = program_.signature.parameters.size() + bound_;
+    bound_ += results;
+    for (size_t r = 0; r < results; ++r) at_.results.push_back(main_.parameters[first + r]);
+    at_.aliases.assign(results, -1);
+    KILN_RETURN_IF_ERROR(Assign(*part.module));
+    at_.arena = program_.allocations.Add(
+        {program::Allocation::Kind::kBound, 0, at_.assignment.arena_bytes});
+    return EmitModule(*part.module, program_.binding);
+  }
+
+  // Builds a module's kernels, and finds the buffers of its values.
+  Status Assign(const ir::Module& module) {
+    KILN_RETURN_IF_ERROR(BuildKernels(*module.entry()));
+    KILN_ASSIGN_OR_RETURN(at_.assignment, passes::AssignBuffers(module, Options()));
+    for (const Buffer& b : at_.assignment.buffers) {
+      if (b.kind != Buffer::Kind::kConstant || constant_of_.contains(b.constant)) continue;
+      constant_of_[b.constant] = program_.allocations.Add(
+          {program::Allocation::Kind::kConstant, program_.constants.size(), b.bytes});
+      program_.constants.push_back(InMemoryOrder(*b.constant));
+    }
+    return OkStatus();
+  }
+
+  Status EmitModule(const ir::Module& module, program::Steps& steps) {
+    if (backend_.counts_trips()) trips_ = KnownTripCounts(module);
+    KILN_RETURN_IF_ERROR(Emit(*module.entry(), steps));
+    EmitResults(*module.entry()->root(), steps);
+    return OkStatus();
+  }
+
+  passes::AssignmentOptions Options() {
     passes::AssignmentOptions options;
     options.alignment = program::kAlignment;
     options.may_share = [this](const Instruction& i, int64_t operand, int64_t output) {
@@ -84,23 +179,10 @@ class Lowering {
       if (auto it = chains_.find(&i); it != chains_.end()) return it->second.scratch_bytes;
       return KernelScratch(i);
     };
-    program_.signature = SignatureOf(module_);
-    options.aliases = program_.signature.aliases;
-    KILN_ASSIGN_OR_RETURN(assignment_, passes::AssignBuffers(module_, options));
-    MakeAllocations();
-    if (backend_.counts_trips()) trips_ = KnownTripCounts(module_);
-    KILN_RETURN_IF_ERROR(Emit(*module_.entry(), program_.steps));
-    EmitResults();
-    // The graph is checked where it comes in; this is a check of all that came after.
-    KILN_RETURN_IF_ERROR(CheckWritten(lowered_));
-    Identify(lowered_, backend_.target(), KernelTexts());
-    backend_.Finish(lowered_);
-    lowered_.buffer_assignment = assignment_.ToString();
-    lowered_.memory_report = assignment_.MemoryReport();
-    return std::move(lowered_);
+    options.aliases = at_.aliases;
+    return options;
   }
 
- private:
   static bool IsKernel(const Instruction& i) {
     if (ir::IsAlias(i) || ir::IsHostCall(i)) return false;
     // Of tokens only results of the program are left, which are no memory.
@@ -152,7 +234,7 @@ class Lowering {
   Status AddChain(const Instruction& i) {
     KILN_ASSIGN_OR_RETURN(kernel::Chain chain, kernel::BuildChain(i, analysis_));
     std::vector<bool> constant;
-    for (int64_t o : chain.gemm.operands) constant.push_back(i.operand(o)->IsConstant());
+    for (int64_t o : chain.gemm.operands) constant.push_back(ir::IsFixed(*i.operand(o)));
     KILN_ASSIGN_OR_RETURN(
         ChainKernels kernels,
         ScheduleChainKernels(SymbolName(i.name()), std::move(chain), backend_.scheduler(), constant,
@@ -179,17 +261,21 @@ class Lowering {
     return inputs;
   }
 
-  // Equal kernels are one, if the same of their operands are constants.
+  // Equal kernels are one, if the same of their operands are fixed.
   Status AddKernel(const Instruction& i, const std::vector<const Instruction*>& inputs) {
     const Result<kernel::Kernel>& known = analysis_.KernelOf(i);
     KILN_RETURN_IF_ERROR(known.status());
     kernel::Kernel kernel = *known;
     kernel.name = SymbolName(i.name());
-    auto is_constant = [&](kernel::ParamId param) {
-      return param.index() < inputs.size() && inputs[param.index()]->IsConstant();
-    };
+    std::vector<bool> fixed;
     std::string text = kernel.ToString();
-    for (const Instruction* input : inputs) text += input->IsConstant() ? '1' : '0';
+    for (const Instruction* input : inputs) {
+      fixed.push_back(ir::IsFixed(*input));
+      text += fixed.back() ? '1' : '0';
+    }
+    auto is_constant = [&](kernel::ParamId param) {
+      return param.index() < fixed.size() && fixed[param.index()];
+    };
     auto [it, fresh] = kernel_by_text_.try_emplace(std::move(text), kernels_.next());
     op_names_[&i] = kernel.op_names;
     if (fresh) {
@@ -215,45 +301,21 @@ class Lowering {
     return PackedLhsBytes(k) + kernel::ScratchBytes(k.schedule);
   }
 
-  void MakeAllocations() {
-    using Kind = program::Allocation::Kind;
-    auto add = [&](Kind kind, size_t number, int64_t bytes) {
-      return program_.allocations.Add({kind, number, bytes});
-    };
-    const program::Signature& s = program_.signature;
-    for (size_t i = 0; i < s.parameters.size(); ++i) {
-      add(Kind::kParameter, i, s.parameters[i].byte_size());
-    }
-    first_result_ = program_.allocations.next();
-    for (size_t i = 0; i < s.results.size(); ++i) add(Kind::kResult, i, s.results[i].byte_size());
-    for (const Buffer& b : assignment_.buffers) {
-      if (b.kind != Buffer::Kind::kConstant || constant_of_.contains(b.constant)) continue;
-      constant_of_[b.constant] = add(Kind::kConstant, program_.constants.size(), b.bytes);
-      program_.constants.push_back(InMemoryOrder(*b.constant));
-    }
-    arena_ = add(Kind::kArena, 0, assignment_.arena_bytes);
-    program_.arena_bytes = assignment_.arena_bytes;
-    for (const auto& [instruction, b] : assignment_.scratch) {
-      program_.scratch_bytes = std::max(program_.scratch_bytes, assignment_.buffers[b].bytes);
-    }
-  }
-
-  program::AllocationId ResultAt(int leaf) const {
-    return program::AllocationId(first_result_.value() + leaf);
-  }
+  program::AllocationId ResultAt(int leaf) const { return at_.results[static_cast<size_t>(leaf)]; }
 
   program::Slice SliceOf(int buffer) const {
-    const Buffer& b = assignment_.buffers[buffer];
+    const Buffer& b = at_.assignment.buffers[buffer];
     switch (b.kind) {
       case Buffer::Kind::kParameter:
         // Where it is a result's memory it is known as that.
-        return {b.result >= 0 ? ResultAt(b.result) : program::AllocationId(b.number), 0, b.bytes};
+        return {b.result >= 0 ? ResultAt(b.result) : at_.parameters[static_cast<size_t>(b.number)],
+                0, b.bytes};
       case Buffer::Kind::kResult:
         return {ResultAt(b.number), 0, b.bytes};
       case Buffer::Kind::kConstant:
         return {constant_of_.at(b.constant), 0, b.bytes};
       case Buffer::Kind::kArena:
-        return {arena_, b.offset, b.bytes};
+        return {at_.arena, b.offset, b.bytes};
     }
     return {};
   }
@@ -282,12 +344,12 @@ class Lowering {
     const CallSignature& signature = calls_.at(&i);
     std::vector<program::Slice> results;
     ForEachArray(
-        i, [&](int64_t leaf) { results.push_back(SliceOf(assignment_.leaves.at(&i)[leaf])); });
+        i, [&](int64_t leaf) { results.push_back(SliceOf(at_.assignment.leaves.at(&i)[leaf])); });
     // An operand in whose memory a part of the result is meant to be is there, or is copied there.
     std::map<std::pair<int64_t, int64_t>, program::Slice> moved;
     for (const ir::CallAlias& alias : ir::CallAliases(i)) {
       auto slice_of = [&](const Instruction* value, int64_t leaf) {
-        return SliceOf(assignment_.leaves.at(value)[leaf]);
+        return SliceOf(at_.assignment.leaves.at(value)[leaf]);
       };
       program::Slice to = slice_of(&i, alias.output);
       EmitCopy(slice_of(i.operand(alias.operand), alias.leaf), to, steps);
@@ -297,12 +359,12 @@ class Lowering {
     for (int64_t o = 0; o < i.operand_count(); ++o) {
       ForEachArray(*i.operand(o), [&](int64_t leaf) {
         auto it = moved.find({o, leaf});
-        call.args.push_back(it != moved.end() ? it->second
-                                              : SliceOf(assignment_.BufferOf(i.operand(o), leaf)));
+        call.args.push_back(
+            it != moved.end() ? it->second : SliceOf(at_.assignment.BufferOf(i.operand(o), leaf)));
       });
     }
     call.args.insert(call.args.end(), results.begin(), results.end());
-    if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
+    if (auto it = at_.assignment.scratch.find(&i); it != at_.assignment.scratch.end()) {
       call.args.push_back(SliceOf(it->second));
     }
     program::LaunchInfo info{.kernel_name = call.target,
@@ -327,9 +389,9 @@ class Lowering {
   }
 
   Status EmitLaunch(const Instruction& i, program::Steps& steps) {
-    const std::vector<int>& leaves = assignment_.leaves.at(&i);
+    const std::vector<int>& leaves = at_.assignment.leaves.at(&i);
     program::Slice scratch;
-    if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
+    if (auto it = at_.assignment.scratch.find(&i); it != at_.assignment.scratch.end()) {
       scratch = SliceOf(it->second);
     }
     if (chains_.contains(&i)) {
@@ -383,7 +445,7 @@ class Lowering {
     auto slice_of = [&](const ChainLayout::Place& place) -> program::Slice {
       switch (place.kind) {
         case ChainLayout::Place::Kind::kOperand:
-          return SliceOf(assignment_.BufferOf(i.operand(place.number)));
+          return SliceOf(at_.assignment.BufferOf(i.operand(place.number)));
         case ChainLayout::Place::Kind::kResult:
           return SliceOf(leaves[place.number]);
         case ChainLayout::Place::Kind::kScratch:
@@ -406,7 +468,8 @@ class Lowering {
 
   std::vector<program::Slice> SlicesOf(const std::vector<const Instruction*>& values) const {
     std::vector<program::Slice> slices;
-    for (const Instruction* value : values) slices.push_back(SliceOf(assignment_.BufferOf(value)));
+    for (const Instruction* value : values)
+      slices.push_back(SliceOf(at_.assignment.BufferOf(value)));
     return slices;
   }
   std::vector<program::Slice> SlicesOf(const std::vector<int>& buffers) const {
@@ -479,7 +542,8 @@ class Lowering {
     AddLaunch(std::move(pack), kernels_[it->second].kernel.op_names, steps);
   }
 
-  // A right operand that is a constant is packed when the program is loaded.
+  // A right operand that is a constant is packed when the program is loaded, a frozen one when it
+  // is bound.
   void PackConstantRhs(program::Launch& launch) {
     const kernel::ScheduledKernel& k = kernels_[launch.kernel];
     const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule);
@@ -501,25 +565,32 @@ class Lowering {
       launch.args[contraction->b_param.index()] = panels;
       return;
     }
-    program_.allocations.push_back(
-        {program::Allocation::Kind::kConstant, program_.constants.size(), bytes});
-    program_.constants.push_back(nullptr);
-    Pack(launch, kernel::CpuGemm::Role::kPackRhs, panels, program_.prologue);
+    using Kind = program::Allocation::Kind;
+    if (std::ranges::all_of(it->first.second, [&](program::AllocationId id) {
+          return program_.allocations[id].kind == Kind::kConstant;
+        })) {
+      program_.allocations.push_back({Kind::kConstant, program_.constants.size(), bytes});
+      program_.constants.push_back(nullptr);
+      Pack(launch, kernel::CpuGemm::Role::kPackRhs, panels, program_.prologue);
+    } else {
+      program_.allocations.push_back({Kind::kBound, 0, bytes});
+      Pack(launch, kernel::CpuGemm::Role::kPackRhs, panels, program_.binding);
+    }
   }
 
   // state = operand; while (condition(state)) state = body(state).
   Status EmitWhile(const Instruction& i, program::Steps& steps) {
-    const std::vector<int>& state = assignment_.leaves.at(&i);
-    const std::vector<int>& initial = assignment_.leaves.at(i.operand(0));
+    const std::vector<int>& state = at_.assignment.leaves.at(&i);
+    const std::vector<int>& initial = at_.assignment.leaves.at(i.operand(0));
     for (size_t leaf = 0; leaf < state.size(); ++leaf) {
       EmitCopy(SliceOf(initial[leaf]), SliceOf(state[leaf]), steps);
     }
     program::While loop;
     KILN_RETURN_IF_ERROR(Emit(*i.called(0), loop.condition));
-    loop.predicate = SliceOf(assignment_.BufferOf(i.called(0)->root()));
+    loop.predicate = SliceOf(at_.assignment.BufferOf(i.called(0)->root()));
     KILN_RETURN_IF_ERROR(Emit(*i.called(1), loop.body));
-    const std::vector<int>& next = assignment_.leaves.at(i.called(1)->root());
-    const std::vector<int>& temporaries = assignment_.loop_temporaries.at(&i);
+    const std::vector<int>& next = at_.assignment.leaves.at(i.called(1)->root());
+    const std::vector<int>& temporaries = at_.assignment.loop_temporaries.at(&i);
     for (size_t leaf = 0; leaf < state.size(); ++leaf) {
       if (temporaries[leaf] >= 0) {
         EmitCopy(SliceOf(next[leaf]), SliceOf(temporaries[leaf]), loop.body);
@@ -537,13 +608,13 @@ class Lowering {
 
   Status EmitConditional(const Instruction& i, program::Steps& steps) {
     program::Conditional conditional;
-    conditional.index = SliceOf(assignment_.BufferOf(i.operand(0)));
+    conditional.index = SliceOf(at_.assignment.BufferOf(i.operand(0)));
     conditional.by_predicate = IsPred(i.operand(0)->shape().type());
-    const std::vector<int>& results = assignment_.leaves.at(&i);
+    const std::vector<int>& results = at_.assignment.leaves.at(&i);
     for (const Computation* branch : i.called()) {
       program::Steps& branch_steps = conditional.branches.emplace_back();
       KILN_RETURN_IF_ERROR(Emit(*branch, branch_steps));
-      const std::vector<int>& from = assignment_.leaves.at(branch->root());
+      const std::vector<int>& from = at_.assignment.leaves.at(branch->root());
       for (size_t leaf = 0; leaf < results.size(); ++leaf) {
         EmitCopy(SliceOf(from[leaf]), SliceOf(results[leaf]), branch_steps);
       }
@@ -554,28 +625,28 @@ class Lowering {
 
   // Results that are parameters, constants, or another result again. Values in the memory of a
   // result are read before the result is written there.
-  void EmitResults() {
-    const std::vector<int>& results = assignment_.leaves.at(module_.entry()->root());
+  void EmitResults(const Instruction& root, program::Steps& steps) {
+    const std::vector<int>& results = at_.assignment.leaves.at(&root);
     auto to = [&](size_t leaf) {
-      int64_t bytes = assignment_.buffers[results[leaf]].bytes;
+      int64_t bytes = at_.assignment.buffers[results[leaf]].bytes;
       return program::Slice{ResultAt(static_cast<int>(leaf)), 0, bytes};
     };
-    const auto& temporaries = assignment_.result_temporaries;
-    auto is_home = [&](size_t leaf) { return assignment_.buffers[results[leaf]].result >= 0; };
-    auto is_aliased = [&](size_t leaf) { return program_.signature.aliases[leaf] >= 0; };
+    const auto& temporaries = at_.assignment.result_temporaries;
+    auto is_home = [&](size_t leaf) { return at_.assignment.buffers[results[leaf]].result >= 0; };
+    auto is_aliased = [&](size_t leaf) { return at_.aliases[leaf] >= 0; };
     for (size_t leaf = 0; leaf < results.size(); ++leaf) {
       if (auto it = temporaries.find(static_cast<int64_t>(leaf)); it != temporaries.end()) {
-        EmitCopy(SliceOf(results[leaf]), SliceOf(it->second), program_.steps);
+        EmitCopy(SliceOf(results[leaf]), SliceOf(it->second), steps);
       } else if (is_home(leaf) && !is_aliased(leaf)) {
-        EmitCopy(SliceOf(results[leaf]), to(leaf), program_.steps);
+        EmitCopy(SliceOf(results[leaf]), to(leaf), steps);
       }
     }
     for (size_t leaf = 0; leaf < results.size(); ++leaf) {
-      if (!is_home(leaf)) EmitCopy(SliceOf(results[leaf]), to(leaf), program_.steps);
+      if (!is_home(leaf)) EmitCopy(SliceOf(results[leaf]), to(leaf), steps);
     }
     for (size_t leaf = 0; leaf < results.size(); ++leaf) {
       if (auto it = temporaries.find(static_cast<int64_t>(leaf)); it != temporaries.end()) {
-        EmitCopy(SliceOf(it->second), to(leaf), program_.steps);
+        EmitCopy(SliceOf(it->second), to(leaf), steps);
       }
     }
   }
@@ -587,7 +658,9 @@ class Lowering {
   Lowered lowered_;
   program::Program& program_ = lowered_.program;
   codegen::ScheduledKernels& kernels_ = lowered_.kernels;
-  BufferAssignment assignment_;
+  Place at_;          // of the module at hand
+  Place main_;        // of the program's, as far as it is known while parts are lowered
+  size_t bound_ = 0;  // results of the parts so far
   std::unordered_map<std::string, program::KernelId> kernel_by_text_;
   std::unordered_map<const Instruction*, program::KernelId> kernel_of_;
   std::unordered_map<const Instruction*, program::AllocationId> constant_of_;
@@ -601,7 +674,6 @@ class Lowering {
   // (gemm, constants) -> their packed forms.
   std::map<std::pair<program::KernelId, std::vector<program::AllocationId>>, program::AllocationId>
       packed_constants_;
-  program::AllocationId first_result_, arena_;
 };
 
 }  // namespace
@@ -645,8 +717,9 @@ program::Signature SignatureOf(const ir::Module& module) {
 }
 
 Result<Lowered> Lower(const ir::Module& module, const Backend& backend,
-                      kernel::FusionAnalysis& analysis, const Interrupt& interrupt) {
-  return Lowering(module, backend, analysis, interrupt).Run();
+                      kernel::FusionAnalysis& analysis, const Interrupt& interrupt,
+                      std::span<const passes::FrozenPart> parts) {
+  return Lowering(module, backend, analysis, interrupt).Run(parts);
 }
 
 }  // namespace kiln::compiler

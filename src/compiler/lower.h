@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/interrupt.h"
@@ -10,6 +11,7 @@
 #include "compiler/backend.h"
 #include "ir/ir.h"
 #include "kernel/fusion_analysis.h"
+#include "passes/pass.h"
 
 namespace kiln::compiler {
 
@@ -21,8 +23,10 @@ struct Lowered : codegen::LoweredProgram {
 program::Signature SignatureOf(const ir::Module& module);
 
 // The module is scheduled, static, and has neither calls nor shared loop bodies. `analysis` has the
-// kernels found by the passes; kernels of unknown fusions are built.
+// kernels found by the passes; kernels of unknown fusions are built. `parts` has what the passes
+// have moved out of the module, scheduled, too.
 Result<Lowered> Lower(const ir::Module& module, const Backend& backend,
-                      kernel::FusionAnalysis& analysis, const Interrupt& interrupt = Interrupt());
+                      kernel::FusionAnalysis& analysis, const Interrupt& interrupt = Interrupt(),
+                      std::span<const passes::FrozenPart> parts = {});
 
 }  // namespace kiln::compiler

@@ -111,6 +111,7 @@ class Checker {
       }
     }
     KILN_RETURN_IF_ERROR(Walk(program_.prologue));
+    KILN_RETURN_IF_ERROR(Walk(program_.binding));
     KILN_RETURN_IF_ERROR(Walk(program_.steps));
     for (AllocationId a : program_.allocations.ids()) {
       const Allocation& allocation = program_.allocations[a];
@@ -132,6 +133,7 @@ class Checker {
         return program_.signature.aliases[a.number] >= 0;
       case Allocation::Kind::kConstant:
         return program_.constants[a.number] != nullptr;
+      case Allocation::Kind::kBound:
       case Allocation::Kind::kArena:
         return false;
     }

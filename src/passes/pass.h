@@ -39,6 +39,16 @@ struct FoldBudget {
   int64_t bytes = int64_t{1} << 28;  // of constants, beyond those that they are made of
 };
 
+// A computation of frozen arguments and constants alone, which a pass has moved out of a module:
+// its results are further parameters of the module, behind the program's own.
+struct FrozenPart {
+  std::unique_ptr<ir::Module> module;  // its results are arrays, in a tuple where there are several
+  // By parameter of its entry, an array each, the leaf of the program's parameters.
+  std::vector<int64_t> arguments;
+  // The number of the parameter that is its first result; the others follow.
+  int64_t first_parameter = 0;
+};
+
 struct PassContext {
   // The target; null for passes without a target (kiln-opt): then TargetOf is the reference's.
   const target::Target* target = nullptr;
@@ -52,6 +62,9 @@ struct PassContext {
   std::shared_ptr<FoldBudget> fold_budget = std::make_shared<FoldBudget>();
   // Shared by the context's copies, and by lowering: the kernels that passes decided by.
   std::shared_ptr<kernel::FusionAnalysis> fusions = std::make_shared<kernel::FusionAnalysis>();
+  // Shared by the context's copies: what `split-frozen` has moved out of the module.
+  std::shared_ptr<std::vector<FrozenPart>> frozen_parts =
+      std::make_shared<std::vector<FrozenPart>>();
   // Programs that become larger are refused; copies for each caller of a computation count.
   // Pipelines allow at least four times their input's instructions.
   int64_t max_instructions = int64_t{1} << 20;

@@ -44,6 +44,8 @@ Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context);
 Result<bool> SimplifyInductionVariables(ir::Module& module, const PassContext& context);
 // Values of a loop's body computed from invariant state are computed before the loop.
 Result<bool> MoveInvariants(ir::Module& module, const PassContext& context);
+// Moves what depends on frozen arguments and constants alone into PassContext::frozen_parts.
+Result<bool> SplitFrozen(ir::Module& module, const PassContext& context);
 // dot(transpose(x), y) => dot(x, y) with other dimension numbers.
 Result<bool> FoldTransposes(ir::Module& module, const PassContext& context);
 // Reductions with the users of their results on the same rows, as fusions: softmax, normalisations.

@@ -8,8 +8,8 @@
 
 namespace kiln::program {
 
-// Puts the addresses of a program's memory into `addresses`, by allocation, as those of its
-// constants are in `constants`.
+// Puts the addresses of a program's memory into `addresses`, by allocation. `constants` has those
+// of its constants, and of what is made of its frozen arguments.
 template <typename Address>
 void BindAllocations(const Program& program, std::span<const void* const> arguments,
                      std::span<void* const> results, const Addresses& constants, std::byte* arena,
@@ -25,6 +25,7 @@ void BindAllocations(const Program& program, std::span<const void* const> argume
         address = static_cast<Address*>(results[a.number]);
         break;
       case Allocation::Kind::kConstant:
+      case Allocation::Kind::kBound:
         address = constants[id];
         break;
       case Allocation::Kind::kArena:

@@ -24,7 +24,7 @@ class Checker {
            (p_.argument_alignments.empty() || p_.argument_alignments.size() == parameters) &&
            std::ranges::all_of(s.parameters, is_leaf) && std::ranges::all_of(s.results, is_leaf) &&
            std::ranges::all_of(p_.argument_alignments, is_alignment) &&
-           p_.donatable.size() <= parameters && Aliases();
+           p_.donatable.size() <= parameters && Aliases() && Frozen();
   }
 
   bool Memory() const {
@@ -42,6 +42,15 @@ class Checker {
     });
   }
 
+  // What is there when frozen arguments are bound.
+  bool Binding() const {
+    bool good = All(p_.binding);
+    ForEachStep(p_.binding, [&](const Step& step, bool) {
+      ForEachSlice(step, [&](const Slice& slice) { good = good && IsThereForBinding(slice); });
+    });
+    return good;
+  }
+
   bool All(const Steps& steps) const {
     return std::ranges::all_of(steps, [&](const Step& step) {
       bool good = std::visit([&](const auto& what) { return Is(what); }, step.what);
@@ -52,6 +61,13 @@ class Checker {
   }
 
  private:
+  bool IsThereForBinding(const Slice& slice) const {
+    if (!Is(slice)) return false;
+    const Allocation& a = p_.allocations[slice.allocation];
+    return a.kind == Allocation::Kind::kConstant || a.kind == Allocation::Kind::kBound ||
+           (a.kind == Allocation::Kind::kParameter && p_.frozen[a.number]);
+  }
+
   // An argument's memory is its result's: two results in one would overwrite each other.
   bool Aliases() const {
     const program::Signature& s = p_.signature;
@@ -63,6 +79,16 @@ class Checker {
       if (a >= taken.size() || taken[a]) return false;
       if (s.parameters[a].byte_size() != s.results[r].byte_size()) return false;
       taken[a] = true;
+    }
+    return true;
+  }
+
+  // Frozen arguments are in no result's memory, and have no other meaning than one array.
+  bool Frozen() const {
+    if (p_.frozen.empty()) return p_.binding.empty();
+    if (p_.frozen.size() != p_.signature.parameters.size()) return false;
+    for (const int argument : p_.signature.aliases) {
+      if (argument >= 0 && p_.frozen[static_cast<size_t>(argument)]) return false;
     }
     return true;
   }
@@ -80,6 +106,8 @@ class Checker {
       case Allocation::Kind::kConstant:
         return a.number < p_.constants.size() &&
                (!p_.constants[a.number] || a.bytes <= p_.constants[a.number]->byte_size());
+      case Allocation::Kind::kBound:
+        return !p_.frozen.empty();
       case Allocation::Kind::kArena:
         return a.bytes <= p_.arena_bytes;
     }
@@ -139,6 +167,8 @@ Status CheckProgram(const Program& program) {
     wrong = "its kernels";
   else if (!checker.All(program.prologue))
     wrong = "its prologue";
+  else if (!checker.Binding())
+    wrong = "what it makes of frozen arguments";
   else if (!checker.All(program.steps))
     wrong = "its steps";
   if (wrong.empty()) return OkStatus();

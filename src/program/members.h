@@ -36,8 +36,8 @@ KILN_MEMBERS(Kernel, name, grids, library)
 KILN_MEMBERS(LaunchInfo, kernel_name, op_names, bytes, flops, is_call)
 KILN_MEMBERS(Signature, parameters, parameter_names, results, result_shape, aliases, must_alias)
 KILN_MEMBERS(Program, name, target, frame_version, id, signature, argument_alignments, allocations,
-             constants, donatable, prologue, steps, kernels, launches, arena_bytes, scratch_bytes,
-             flops, transcendentals, has_partial_cost, nanoseconds)
+             constants, donatable, frozen, prologue, binding, steps, kernels, launches, arena_bytes,
+             scratch_bytes, flops, transcendentals, has_partial_cost, nanoseconds)
 
 #undef KILN_MEMBERS
 

@@ -10,7 +10,7 @@ namespace kiln::program {
 
 // In bytes as they are asked of an allocator.
 struct MemoryUse {
-  int64_t arguments = 0;    // all arguments
+  int64_t arguments = 0;    // all arguments of a run
   int64_t outputs = 0;      // all results
   int64_t aliased = 0;      // of these what is in the memory of arguments that are donated
   int64_t temporaries = 0;  // the arena of a run
@@ -18,8 +18,11 @@ struct MemoryUse {
   // Constants and values computed from them, while it is loaded. Constants read only by the
   // prologue are freed at its end.
   int64_t constants = 0;
+  // Frozen arguments as runs read them, while they are bound: themselves, or values computed from
+  // them.
+  int64_t frozen = 0;
   // The peak: everything above, with donated arguments' memory counted once.
-  int64_t peak() const { return arguments + outputs - aliased + temporaries + constants; }
+  int64_t peak() const { return arguments + outputs - aliased + temporaries + constants + frozen; }
 };
 MemoryUse MemoryOf(const Program& program);
 

@@ -8,7 +8,7 @@
 namespace kiln::program {
 namespace {
 
-constexpr std::string_view kKinds[] = {"parameter", "result", "constant", "arena"};
+constexpr std::string_view kKinds[] = {"parameter", "result", "constant", "bound", "arena"};
 
 std::string SliceText(const Slice& s) {
   return Cat("a", s.allocation, "[", s.offset, ":", s.offset + s.bytes, "]");
@@ -80,6 +80,9 @@ size_t BranchAt(const std::byte* value, bool by_predicate, size_t branches) {
 
 std::string EntrySymbol(const Program& program) { return Cat("kiln_entry_", program.id); }
 std::string PrologueSymbol(const Program& program) { return Cat("kiln_prologue_", program.id); }
+std::string BindingSymbol(const Program& program, size_t group) {
+  return Cat("kiln_binding", group, "_", program.id);
+}
 
 std::string Program::ToString() const {
   std::string out = Cat("program ", name, "\n");
@@ -87,6 +90,7 @@ std::string Program::ToString() const {
   for (size_t i = 0; i < signature.parameters.size(); ++i) {
     out += Cat("  parameter ", i, ": ", signature.parameters[i]);
     if (i < signature.parameter_names.size()) out += Cat(" ", signature.parameter_names[i]);
+    if (i < frozen.size() && frozen[i]) out += ", frozen";
     out += "\n";
   }
   for (size_t i = 0; i < signature.results.size(); ++i) {
@@ -102,6 +106,10 @@ std::string Program::ToString() const {
   if (!prologue.empty()) {
     out += "prologue\n";
     printer.Print(prologue);
+  }
+  if (!binding.empty()) {
+    out += "binding\n";
+    printer.Print(binding);
   }
   out += "steps\n";
   printer.Print(steps);

@@ -26,6 +26,7 @@ struct Allocation {
     kParameter,  // leaf `number` of the arguments: read, never written unless it is donated
     kResult,     // leaf `number` of the results: the caller's memory or the device's
     kConstant,   // program.constants[number]
+    kBound,      // written by `binding`, from frozen arguments
     kArena,      // temporaries: private to a run, contents undefined at its start
   };
   Kind kind = Kind::kArena;
@@ -145,10 +146,15 @@ struct Program {
   std::vector<std::shared_ptr<const Literal>> constants;
   // By argument, without tokens: whether executions may donate it.
   std::vector<bool> donatable;
+  // By argument: whether it is frozen, bound once for all runs (program/frozen.h). Empty: none is.
+  std::vector<bool> frozen;
   // Run once when the program is loaded, before any execution: makes what depends on constants
   // alone (packed weights), and has no other memory. Writes allocations of kind kConstant that have
   // no literal (null).
   Steps prologue;
+  // Run when frozen arguments are bound: makes what depends on them and on constants alone, in
+  // allocations of kind kBound.
+  Steps binding;
   Steps steps;
   IdVector<KernelId, Kernel> kernels;
   IdVector<LaunchId, LaunchInfo> launches;
@@ -187,8 +193,10 @@ struct Artefact {
   bool keeps_code = false;
 };
 
-// On a CPU, the symbols of the native entry (kiln_entry_fn), and of the prologue's.
+// On a CPU, the symbols of the native entry (kiln_entry_fn), of the prologue's, and of the binding
+// steps of a group of frozen arguments.
 std::string EntrySymbol(const Program& program);
 std::string PrologueSymbol(const Program& program);
+std::string BindingSymbol(const Program& program, size_t group);
 
 }  // namespace kiln::program

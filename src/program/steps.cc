@@ -24,19 +24,33 @@ bool IsStraight(const Steps& steps) {
 
 std::vector<const HostCall*> HostCallSteps(const Program& program) {
   std::vector<const HostCall*> calls;
-  for (const Steps* steps : {&program.prologue, &program.steps}) {
+  for (const Steps* steps : {&program.prologue, &program.binding, &program.steps}) {
     ForEach<HostCall>(*steps, [&](const HostCall& call) { calls.push_back(&call); });
   }
   return calls;
 }
 
-IdVector<AllocationId, bool> AllocationUses(const Program& program) {
-  IdVector<AllocationId, bool> used(program.allocations.size(), false);
-  ForEachStep(program.steps, [&](const Step& step, bool) {
+namespace {
+
+void AddUses(const Steps& steps, IdVector<AllocationId, bool>& used) {
+  ForEachStep(steps, [&](const Step& step, bool) {
     ForEachSlice(step, [&](const Slice& slice) {
       if (slice.allocation.valid()) used[slice.allocation] = true;
     });
   });
+}
+
+}  // namespace
+
+IdVector<AllocationId, bool> AllocationUses(const Program& program) {
+  IdVector<AllocationId, bool> used(program.allocations.size(), false);
+  AddUses(program.steps, used);
+  return used;
+}
+
+IdVector<AllocationId, bool> LaterUses(const Program& program) {
+  IdVector<AllocationId, bool> used = AllocationUses(program);
+  AddUses(program.binding, used);
   return used;
 }
 

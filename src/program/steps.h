@@ -79,11 +79,14 @@ void ForEachSlice(const Step& step, F&& f) {
              step.what);
 }
 
-// Every Call step, those of the prologue first, then in the order in which they stand in the
-// program. Borrowed.
+// Every Call step, those of the prologue first, then those of bindings, then in the order in which
+// they stand in the program. Borrowed.
 std::vector<const HostCall*> HostCallSteps(const Program& program);
 
-// Whether the program's steps use an allocation: those of its prologue do not count.
+// Whether the program's steps use an allocation: those of its prologue and of bindings do not
+// count.
 IdVector<AllocationId, bool> AllocationUses(const Program& program);
+// Whether they use it, or steps of bindings do: what is read after the program is loaded.
+IdVector<AllocationId, bool> LaterUses(const Program& program);
 
 }  // namespace kiln::program

@@ -57,7 +57,7 @@ Status LoadedConstants::Save(program::Program& saved, const Copy& copy) const {
 }
 
 void LoadedConstants::FreeUnused() {
-  const auto used = program::AllocationUses(program_);
+  const auto used = program::LaterUses(program_);
   for (AllocationId id : addresses_.ids()) {
     if (!used[id]) Free(id);
   }

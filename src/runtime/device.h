@@ -9,10 +9,12 @@
 #include <string>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "base/trace.h"
 #include "program/memory.h"
 #include "program/program.h"
 #include "runtime/arena.h"
+#include "runtime/binding.h"
 #include "runtime/cuda_interop.h"
 #include "runtime/custom_calls.h"
 #include "target/target.h"
@@ -29,6 +31,9 @@ struct RunOptions {
   bool* begun = nullptr;
   // The caller's stream for the run, on devices with streams; null: the device's own.
   void* stream = nullptr;
+  // What is made of the program's frozen arguments, until the end of the run; null where the
+  // program makes nothing of them.
+  const Binding* binding = nullptr;
 };
 
 // The completion of a started run.
@@ -51,10 +56,11 @@ class LoadedExecutable {
     return alignments.empty() ? program::kAlignment : alignments[argument];
   }
 
-  // Runs to the end. Arguments and results are leaves in order, as large as their shapes, arguments
-  // aligned to argument_alignment and results to program::kAlignment. Results overlap neither
-  // arguments nor each other, except that an aliased result may be in its argument's memory. Any
-  // number of threads may run one executable at once.
+  // Runs to the end. Arguments and results are leaves in order, as large as their shapes (frozen
+  // arguments that runs do not read are null), arguments aligned to argument_alignment and results
+  // to program::kAlignment. Results overlap neither arguments nor each other, except that an
+  // aliased result may be in its argument's memory. Any number of threads may run one executable at
+  // once.
   virtual Status Run(std::span<const void* const> arguments, std::span<void* const> results,
                      const RunOptions& options = {}) = 0;
 
@@ -66,6 +72,16 @@ class LoadedExecutable {
                                                     const RunOptions& options) {
     KILN_RETURN_IF_ERROR(Run(arguments, results, options));
     return std::unique_ptr<Completion>();
+  }
+
+  // Of a program with binding steps: `previous` with some groups (program::FrozenGroups) bound to
+  // other arguments, which stand under their numbers, aligned as for a run; null: none is bound
+  // yet. Returns at the end of the work. Any thread, beside runs too.
+  virtual Result<std::shared_ptr<const Binding>> Bind(const Binding* previous,
+                                                      std::span<const size_t> groups,
+                                                      std::span<const void* const> arguments) {
+    (void)previous, (void)groups, (void)arguments;
+    return Internal("'", program().name, "' makes nothing of frozen arguments");
   }
 
   // Whether a run calls functions of the user, on the thread that runs or starts it.

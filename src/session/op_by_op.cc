@@ -17,6 +17,7 @@
 #include "compiler/compile_step.h"
 #include "compiler/lower.h"
 #include "compiler/waves.h"
+#include "ir/analysis/frozen.h"
 #include "passes/pipelines.h"
 #include "program/binding.h"
 #include "program/steps.h"
@@ -299,6 +300,7 @@ Result<Ref<const OpByOpExecutable>> OpByOpCompiler::Prepare(std::unique_ptr<ir::
   auto prepared = MakeRef<Prepared>(module->name(), device_);
   passes::PassContext context;
   context.target = &device_.runtime().target();
+  ir::MarkFrozen(*module, {});  // sessions bind no arguments
   KILN_RETURN_IF_ERROR(passes::RunPipeline("op_by_op", passes::OpByOpPipeline(), *module, context));
   KILN_ASSIGN_OR_RETURN(compiler::Lowered lowered,
                         compiler::Lower(*module, *backend_, *context.fusions));

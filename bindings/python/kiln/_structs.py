@@ -73,7 +73,8 @@ class ProgramMemory(Output):
                 ('temporary_bytes', c_int64),
                 ('scratch_bytes', c_int64),
                 ('constant_bytes', c_int64),
-                ('peak_bytes', c_int64)]
+                ('peak_bytes', c_int64),
+                ('frozen_bytes', c_int64)]
 
 
 class ProgramCost(Output):
@@ -247,7 +248,11 @@ class CompileOptions(ctypes.Structure):
                 ('dump_large_constants', c_int32),
                 ('reserved', c_int32),
                 ('donors', POINTER(c_size_t)),
-                ('donor_count', c_size_t)]
+                ('donor_count', c_size_t),
+                ('frozen', POINTER(c_size_t)),
+                ('frozen_count', c_size_t),
+                ('frozen_names', c_char_p),
+                ('frozen_names_length', c_size_t)]
 
 
 class ExecuteOptions(ctypes.Structure):

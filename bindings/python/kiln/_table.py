@@ -363,6 +363,13 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_executable_result_shape': (ErrorPointer, [c_void_p, c_size_t, c_void_p]),
     'kiln_executable_result_alias': (ErrorPointer, [c_void_p, c_size_t, POINTER(c_int64)]),
     'kiln_executable_argument_is_donatable': (c_int32, [c_void_p, c_size_t]),
+    'kiln_executable_argument_is_frozen': (c_int32, [c_void_p, c_size_t]),
+    'kiln_executable_find_argument': (
+        ErrorPointer,
+        [c_void_p, c_char_p, c_size_t, POINTER(c_size_t)]),
+    'kiln_executable_bind': (
+        ErrorPointer,
+        [c_void_p, POINTER(c_size_t), POINTER(c_void_p), c_size_t]),
     'kiln_executable_memory': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_executable_cost': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_executable_serialize': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),

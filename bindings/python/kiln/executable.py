@@ -44,6 +44,7 @@ class ProgramMemory(NamedTuple):
     scratch_bytes: int
     constant_bytes: int
     peak_bytes: int
+    frozen_bytes: int
 
 
 class ProgramCost(NamedTuple):
@@ -165,7 +166,7 @@ def _end_executions() -> None:
 class Executable(Handle):
     """A graph compiled for a device (`Graph.compile`). Any number of threads may run it at once."""
 
-    __slots__ = ('_device', '_argument_count', '_result_count', '_argument_shapes',
+    __slots__ = ('_device', '_numbers', '_argument_count', '_result_count', '_argument_shapes',
                  '_result_shapes', '_aliases', '_frames', '_lenders', '_options', '_is_brief',
                  '_stays')
     _noun = 'executable'
@@ -173,7 +174,11 @@ class Executable(Handle):
     def __init__(self, address: int, calls_python: bool = False) -> None:
         super().__init__(address)
         self._device = Device.borrowed(lib.kiln_executable_device(self))
-        self._argument_count: int = lib.kiln_executable_argument_count(self)
+        count: int = lib.kiln_executable_argument_count(self)
+        # Those that executions take.
+        self._numbers = [i for i in range(count)
+                         if not lib.kiln_executable_argument_is_frozen(self, i)]
+        self._argument_count = len(self._numbers)
         self._result_count: int = lib.kiln_executable_result_count(self)
         self._argument_shapes: Optional[List[Shape]] = None
         self._result_shapes: Optional[List[Shape]] = None
@@ -200,17 +205,46 @@ class Executable(Handle):
 
     @property
     def argument_shapes(self) -> List[Shape]:
-        """The shapes of the arguments."""
+        """The shapes of the arguments, frozen ones among them."""
         if self._argument_shapes is None:
+            count = lib.kiln_executable_argument_count(self)
             self._argument_shapes = [shape_of(lib.kiln_executable_argument_shape, self, i)
-                                     for i in range(self._argument_count)]
+                                     for i in range(count)]
         return list(self._argument_shapes)
 
     @property
     def argument_names(self) -> List[str]:
-        """The names of the arguments."""
+        """The names of the arguments, frozen ones among them."""
         return [decoded(lib.kiln_executable_argument_name, self, i) or ''
-                for i in range(self._argument_count)]
+                for i in range(lib.kiln_executable_argument_count(self))]
+
+    @property
+    def frozen(self) -> List[int]:
+        """The numbers of the frozen arguments."""
+        taken = set(self._numbers)
+        return [i for i in range(lib.kiln_executable_argument_count(self)) if i not in taken]
+
+    def bind(self, values: Mapping[Union[int, str], Any]) -> None:
+        """Binds frozen arguments (`Graph.compile`), by number or name, to buffers and arrays: they
+        are packed and computed with as constants are. Executions begun afterwards find them. Their
+        memory must not be changed while they are bound; bind them anew to change them. Arguments
+        that are computed with each other are bound together.
+        """
+        place = ctypes.c_size_t()
+        numbers = []
+        for key in values:
+            if isinstance(key, str):
+                lib.kiln_executable_find_argument(self, *text(key), ctypes.byref(place))
+                numbers.append(place.value)
+            else:
+                numbers.append(key)
+        buffers = [self._argument(number, value)
+                   for number, value in zip(numbers, values.values())]
+        for buffer in buffers:
+            buffer.settle()
+        list_of_numbers = (ctypes.c_size_t * len(numbers))(*numbers)
+        with_causes(lambda: lib.kiln_executable_bind(self, list_of_numbers, _places(buffers),
+                                                     len(buffers)))
 
     @property
     def result_shapes(self) -> List[Shape]:
@@ -316,12 +350,13 @@ class Executable(Handle):
         self._frames.append(frame)
         return made_buffers
 
-    def _lend(self, number: int, array: Any) -> Buffer:
-        """A buffer of an argument for the time of a call."""
+    def _lend(self, place: int, array: Any) -> Buffer:
+        """A buffer of an execution's argument for the time of a call."""
         if self._lenders is None:
-            self._lenders = [Lender(self._device, shape) for shape in self.argument_shapes]
-        buffer = self._lenders[number].lend(array)
-        return self._argument(number, array) if buffer is None else buffer
+            shapes = self.argument_shapes
+            self._lenders = [Lender(self._device, shapes[number]) for number in self._numbers]
+        buffer = self._lenders[place].lend(array)
+        return self._argument(self._numbers[place], array) if buffer is None else buffer
 
     def _argument(self, number: int, array: Any) -> Buffer:
         shapes = self._argument_shapes or self.argument_shapes
@@ -330,11 +365,13 @@ class Executable(Handle):
 
     def _bound(self, arguments: Sequence[Any], donate: Donation) -> List[Buffer]:
         """The arguments as buffers; shared ones cannot be donated."""
-        buffers = [self._argument(i, a) for i, a in enumerate(arguments)]
+        numbers = self._numbers
+        buffers = [self._argument(numbers[i] if i < len(numbers) else len(self.argument_shapes), a)
+                   for i, a in enumerate(arguments)]
         if donate is not False:
             donated = self.aliases.values() if donate is True else donate
             for i in donated:
-                if 0 <= i < len(buffers) and buffers[i].is_shared:
+                if i in numbers[:len(buffers)] and buffers[numbers.index(i)].is_shared:
                     raise ValueError('argument {} cannot be donated: arrays of NumPy\'s use its '
                                      'memory'.format(i))
         return buffers
@@ -358,7 +395,7 @@ class Executable(Handle):
         are not ready until it has ended.
 
         Args:
-            arguments: buffers; arrays, which are borrowed (`Device.borrow`), or copied if their
+            arguments: those that are not frozen: buffers; arrays, which are borrowed (`Device.borrow`), or copied if their
                 memory has another form; and numbers
             results: for each result a buffer to write it into, or None for a new one
             threads: how many to use at most; 0: as many as the context has
@@ -432,7 +469,8 @@ def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str
                   disabled_passes: Sequence[str], verify: bool,
                   dump_folder: Optional[str], optimization: str, allow_tf32: bool,
                   aliases: Mapping[int, int], must_donate: bool,
-                  cancel: Optional[Cancellation], timeout: Optional[float]) -> Executable:
+                  cancel: Optional[Cancellation], timeout: Optional[float],
+                  frozen: Sequence[Union[int, str]]) -> Executable:
     """`Graph.compile`."""
     if optimization not in _OPTIMIZATIONS:
         raise ValueError(f'optimization is {optimization!r}, not one of {_OPTIMIZATIONS}')
@@ -442,6 +480,8 @@ def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str
     flag = Cancellation() if cancel is None else cancel
     passes, passes_length = text(','.join(disabled_passes))
     folder, folder_length = text(dump_folder or '')
+    numbers = [mark for mark in frozen if not isinstance(mark, str)]
+    names, names_length = text('\n'.join(mark for mark in frozen if isinstance(mark, str)))
     struct = options(
         _structs.CompileOptions, lib.kiln_compile_options_init, verify=int(verify),
         optimization=_OPTIMIZATIONS.index(optimization), allow_tf32=int(allow_tf32),
@@ -450,6 +490,8 @@ def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str
         aliases=(_structs.Alias * len(pairs))(*pairs), alias_count=len(pairs),
         disabled_passes=passes, disabled_passes_length=passes_length,
         dump_folder=folder if folder_length else None, dump_folder_length=folder_length,
+        frozen=(ctypes.c_size_t * len(numbers))(*numbers), frozen_count=len(numbers),
+        frozen_names=names, frozen_names_length=names_length,
         cancel=ctypes.pointer(flag._flag),
         timeout_ns=0 if timeout is None else max(1, int(timeout * 1e9)))
     calls_python = graph.context.calls_python

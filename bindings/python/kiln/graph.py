@@ -1,7 +1,7 @@
 """Graphs under construction."""
 
 import ctypes
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _structs, nn
 from ._arrays import host_array
@@ -253,7 +253,8 @@ class Graph(GraphOps):
                 dump_folder: Optional[str] = None, optimization: str = 'auto',
                 allow_tf32: bool = False, aliases: Optional[Mapping[int, int]] = None,
                 must_donate: bool = False, cancel: Optional[Cancellation] = None,
-                timeout: Optional[float] = None) -> Executable:
+                timeout: Optional[float] = None,
+                frozen: Sequence[Union[int, str]] = ()) -> Executable:
         """Compiles the whole graph, or fails and names the unsupported op. Ctrl-C cancels it.
 
         Args:
@@ -271,6 +272,9 @@ class Graph(GraphOps):
                 donated, and are copied otherwise
             cancel: the means to cancel the compilation
             timeout: the time limit in seconds
+            frozen: numbers and names of arguments that are bound once (`Executable.bind`), and are
+                no arguments of executions; in names, '*' stands for any characters
         """
         return compile_graph(self, device, symbols or {}, disabled_passes, verify, dump_folder,
-                             optimization, allow_tf32, aliases or {}, must_donate, cancel, timeout)
+                             optimization, allow_tf32, aliases or {}, must_donate, cancel, timeout,
+                             frozen)

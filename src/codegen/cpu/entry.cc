@@ -11,6 +11,7 @@
 #include "codegen/poll.h"
 #include "frame/frame.h"
 #include "llvm/IR/IRBuilder.h"
+#include "program/frozen.h"
 #include "program/steps.h"
 
 namespace kiln::codegen {
@@ -331,6 +332,10 @@ Status EmitEntries(LlvmSession& session, const LoweredProgram& lowered, const ta
   KILN_RETURN_IF_ERROR(emit(EntrySymbol(program), program.steps));
   if (!program.prologue.empty()) {
     KILN_RETURN_IF_ERROR(emit(PrologueSymbol(program), program.prologue));
+  }
+  const std::vector<program::FrozenGroup> groups = program::FrozenGroups(program);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    KILN_RETURN_IF_ERROR(emit(BindingSymbol(program, g), groups[g].steps));
   }
   return OkStatus();
 }

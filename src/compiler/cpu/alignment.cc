@@ -23,9 +23,11 @@ class Alignments {
   }
 
   std::vector<int64_t> Run() {
-    program::ForEachStep(lowered_.program.steps, [this](const program::Step& step, bool) {
-      std::visit([this](const auto& s) { Visit(s); }, step.what);
-    });
+    for (const program::Steps* steps : {&lowered_.program.binding, &lowered_.program.steps}) {
+      program::ForEachStep(*steps, [this](const program::Step& step, bool) {
+        std::visit([this](const auto& s) { Visit(s); }, step.what);
+      });
+    }
     return std::move(alignments_);
   }
 

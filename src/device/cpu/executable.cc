@@ -28,7 +28,8 @@ CpuExecutable::CpuExecutable(program::Program program, runtime::Allocator& alloc
       allocator_(allocator),
       pool_(pool),
       arenas_(allocator, program_.arena_bytes),
-      constants_(allocator, program_, true) {
+      constants_(allocator, program_, true),
+      binder_(allocator, program_) {
   const std::vector<int>& aliases = program_.signature.aliases;
   for (size_t r = 0; r < aliases.size(); ++r) {
     if (aliases[r] >= 0) aliases_.push_back({r, static_cast<size_t>(aliases[r])});
@@ -51,6 +52,10 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(program::Artefact art
     if (!code.ok()) return code.status().WithContext(e->program().name);
     e->code_ = *std::move(code);
     KILN_ASSIGN_OR_RETURN(e->entry_, e->FindEntry(EntrySymbol(e->program())));
+    for (size_t g = 0; g < e->binder_.groups().size(); ++g) {
+      KILN_ASSIGN_OR_RETURN(e->bindings_.emplace_back(),
+                            e->FindEntry(BindingSymbol(e->program(), g)));
+    }
     span.AddArg("code_bytes", e->code_bytes());
   }
   e->KeepCode(artefact);
@@ -79,6 +84,16 @@ Result<kiln_entry_fn> CpuExecutable::FindEntry(const std::string& symbol) {
   Result<void*> address = code_->Find(symbol);
   if (!address.ok()) return address.status().WithContext(program().name);
   return reinterpret_cast<kiln_entry_fn>(*address);
+}
+
+Result<std::shared_ptr<const runtime::Binding>> CpuExecutable::Bind(
+    const runtime::Binding* previous, std::span<const size_t> groups,
+    std::span<const void* const> arguments) {
+  return binder_.Bind(previous, constants_.addresses(), groups, arguments,
+                      [this](size_t group, const program::Addresses& addresses) {
+                        const std::vector<void*> buffers(addresses.begin(), addresses.end());
+                        return RunEntry(bindings_[group], buffers.data(), {});
+                      });
 }
 
 Status CpuExecutable::RunPrologue() {
@@ -138,7 +153,9 @@ Status CpuExecutable::Run(std::span<const void* const> arguments, std::span<void
   if (p.arena_bytes > 0) {
     KILN_ASSIGN_OR_RETURN(arena, arenas_.Acquire());
   }
-  program::BindAllocations(p, arguments, results, constants_.addresses(), arena, buffers);
+  program::BindAllocations(p, arguments, results,
+                           options.binding ? options.binding->addresses() : constants_.addresses(),
+                           arena, buffers);
   // An argument that is not donated is copied to the result's memory.
   for (auto [result, argument] : aliases_) {
     if (results[result] == arguments[argument]) continue;

@@ -35,6 +35,9 @@ class CpuExecutable : public runtime::LoadedExecutable {
 
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
              const RunOptions& options = {}) override;
+  Result<std::shared_ptr<const runtime::Binding>> Bind(
+      const runtime::Binding* previous, std::span<const size_t> groups,
+      std::span<const void* const> arguments) override;
 
  private:
   CpuExecutable(program::Program program, runtime::Allocator& allocator, runtime::ThreadPool& pool);
@@ -52,6 +55,8 @@ class CpuExecutable : public runtime::LoadedExecutable {
   bool wants_own_stack_ = false;  // for its frames are large
   runtime::ProgramCalls calls_;
   runtime::LoadedConstants constants_;
+  runtime::Binder binder_;
+  std::vector<kiln_entry_fn> bindings_;  // by group of frozen arguments
   // (result, argument) that share memory.
   std::vector<std::pair<size_t, size_t>> aliases_;
 };

@@ -56,7 +56,10 @@ Status InTimeline(GpuRecording* recording, Describe describe, Ask ask) {
 }  // namespace
 
 GpuExecutable::GpuExecutable(program::Program program, GpuDevice& device)
-    : program_(std::move(program)), device_(device), constants_(device, program_, false) {
+    : program_(std::move(program)),
+      device_(device),
+      constants_(device, program_, false),
+      binder_(device, program_) {
   const std::vector<int>& aliases = program_.signature.aliases;
   for (size_t r = 0; r < aliases.size(); ++r) {
     if (aliases[r] >= 0) aliases_.push_back({r, static_cast<size_t>(aliases[r])});
@@ -158,11 +161,28 @@ Status GpuExecutable::SaveConstants(program::Program& saved) const {
 
 Status GpuExecutable::RunPrologue() {
   if (program_.prologue.empty()) return OkStatus();
-  KILN_ASSIGN_OR_RETURN(GpuSteps steps, Translate(program_.prologue));
+  KILN_RETURN_IF_ERROR(RunOnce(program_.prologue, constants_.addresses()));
+  constants_.FreeUnused();
+  return OkStatus();
+}
+
+Result<std::shared_ptr<const runtime::Binding>> GpuExecutable::Bind(
+    const runtime::Binding* previous, std::span<const size_t> groups,
+    std::span<const void* const> arguments) {
+  return binder_.Bind(previous, constants_.addresses(), groups, arguments,
+                      [this](size_t group, const program::Addresses& addresses) {
+                        return RunOnce(binder_.groups()[group].steps, addresses);
+                      });
+}
+
+Status GpuExecutable::RunOnce(const program::Steps& given, const program::Addresses& addresses) {
+  // Translation and the host's driving of loops use what runs use.
+  std::lock_guard lock(mutex_);
+  KILN_ASSIGN_OR_RETURN(GpuSteps steps, Translate(given));
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, device_.Stream());
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuEvent> event, device_.machine().MakeEvent());
   const runtime::RunOptions options;
-  Replay run{*stream, constants_.addresses(), options, nullptr};
+  Replay run{*stream, addresses, options, nullptr};
   {
     std::lock_guard order(device_.order());
     Status status = Enqueue(steps, run);
@@ -171,9 +191,7 @@ Status GpuExecutable::RunPrologue() {
     if (!status.ok()) (void)stream->Synchronise();
     KILN_RETURN_IF_ERROR(status);
   }
-  KILN_RETURN_IF_ERROR(event->Wait());
-  constants_.FreeUnused();
-  return OkStatus();
+  return event->Wait();
 }
 
 Result<GpuKernel*> GpuExecutable::FindKernel(const std::string& symbol) const {
@@ -319,12 +337,13 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
     KILN_RETURN_IF_ERROR(own->Record(*event));
     KILN_RETURN_IF_ERROR(callers->WaitFor(*event));
   }
-  Replay run{callers ? *callers : *own, constants_.addresses(), options, nullptr};
+  const program::Addresses& constants =
+      options.binding ? options.binding->addresses() : constants_.addresses();
+  Replay run{callers ? *callers : *own, constants, options, nullptr};
   if (options.trace) {
     run.recording = device_.timeline().Begin(*options.trace, run.stream, options.stream);
   }
-  program::BindAllocations(program(), arguments, results, constants_.addresses(), arena_,
-                           run.addresses.data());
+  program::BindAllocations(program(), arguments, results, constants, arena_, run.addresses.data());
   Status status = run.stream.EndBy(options.cancel);
   if (status.ok() && options.begun) *options.begun = true;
   if (status.ok()) status = CopyAliases(arguments, results, run);

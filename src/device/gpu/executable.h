@@ -38,6 +38,9 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Result<std::unique_ptr<runtime::Completion>> Start(std::span<const void* const> arguments,
                                                      std::span<void* const> results,
                                                      const runtime::RunOptions& options) override;
+  Result<std::shared_ptr<const runtime::Binding>> Bind(
+      const runtime::Binding* previous, std::span<const size_t> groups,
+      std::span<const void* const> arguments) override;
 
  private:
   // The state of a run during its submission.
@@ -56,6 +59,8 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Status LoadCode(const program::Artefact& artefact);
   Status LoadConstants();
   Status RunPrologue();
+  // Runs steps with constants alone or frozen arguments, and waits for their end.
+  Status RunOnce(const program::Steps& steps, const program::Addresses& addresses);
   Result<GpuKernel*> FindKernel(const std::string& symbol) const;
   Result<GpuSteps> Translate(const program::Steps& steps);
   // Adds a step to the replayed ones.
@@ -95,6 +100,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
   GpuSteps steps_;
   std::map<program::KernelId, std::unique_ptr<GpuLibraryCall>> library_;  // null: our launches
   runtime::LoadedConstants constants_;
+  runtime::Binder binder_;
   // (result, argument) that share memory.
   std::vector<std::pair<size_t, size_t>> aliases_;
 

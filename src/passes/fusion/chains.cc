@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "ir/analysis/frozen.h"
 #include "kernel/build.h"
 #include "kernel/combiner.h"
 #include "kernel/fusible.h"
@@ -222,7 +223,7 @@ class ChainFuser {
     constants_.clear();
     for (size_t p = 0; p < inputs.size(); ++p) {
       const Instruction* input = is_fusion ? gemm.operand(static_cast<int64_t>(p)) : inputs[p];
-      constants_.push_back(input->IsConstant());
+      constants_.push_back(ir::IsFixed(*input));
     }
     schedule_ = scheduler_.ScheduleChain(*chain, [&](kernel::ParamId param) {
       return param.index() < constants_.size() && constants_[param.index()];

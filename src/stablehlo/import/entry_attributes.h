@@ -17,5 +17,7 @@ struct EntryAttributes {
 
 // Marks an argument that may be donated without a result in its memory.
 inline constexpr std::string_view kBufferDonor = "jax.buffer_donor";
+// The same for arguments that are bound once for many executions.
+inline constexpr std::string_view kFrozen = "kiln.frozen";
 
 }  // namespace kiln::stablehlo

@@ -24,7 +24,8 @@ struct CompileOptions {
   kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
   std::vector<kiln_symbol_size> symbols;
   std::vector<kiln_alias> aliases;
-  std::string passes, folder, text;
+  std::vector<size_t> frozen;
+  std::string passes, folder, text, frozen_names;
 };
 
 void Fill(World& w, const GraphState* graph, CompileOptions& c) {
@@ -61,6 +62,12 @@ void Fill(World& w, const GraphState* graph, CompileOptions& c) {
   }
   o.aliases = c.aliases.data();
   o.alias_count = c.aliases.size();
+  if (w.Chance(15)) c.frozen.push_back(w.Below(w.Chance(5) ? 9 : 2));
+  o.frozen = c.frozen.data();
+  o.frozen_count = c.frozen.size();
+  if (w.Chance(8)) c.frozen_names = w.Chance(80) ? "*" : w.WildText();
+  o.frozen_names = c.frozen_names.data();
+  o.frozen_names_length = c.frozen_names.size();
   o.optimization = static_cast<int32_t>(w.Chance(97) ? w.Between(0, 2) : w.WildNumber());
   o.allow_tf32 = w.Chance(20);
   if (w.Chance(5)) o.cancel = w.CancelFlag(w.Between(0, 3));
@@ -71,7 +78,8 @@ void Fill(World& w, const GraphState* graph, CompileOptions& c) {
   c.text = Cat(c.symbols.size(), " symbols, passes ", c.passes.size(), ", replicas ", o.replicas,
                ", partitions ", o.partitions, ", folder ", c.folder, ", ", c.aliases.size(),
                " aliases, optimization ", o.optimization, ", verify ", o.verify,
-               o.cancel ? ", cancel" : "", ", timeout ", o.timeout_ns);
+               o.cancel ? ", cancel" : "", ", timeout ", o.timeout_ns, ", frozen {",
+               Join(c.frozen, ","), "} '", c.frozen_names, "'");
   for (const kiln_symbol_size& symbol : c.symbols)
     c.text += Cat(", ", symbol.name, "=", symbol.size);
   for (const kiln_alias& a : c.aliases) {
@@ -99,6 +107,7 @@ bool IsLarge(World& w, const ExecutableState& executable) {
 struct Run {
   kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;
   std::vector<size_t> donated, kept;
+  std::vector<size_t> numbers;  // of the arguments; empty: in their order
   std::vector<std::shared_ptr<BufferState>> arguments, results;
   std::vector<kiln_buffer*> argument_handles, result_handles;
   std::string text;
@@ -172,6 +181,8 @@ bool FillExecution(World& w, const ExecutableState& executable, Run& run) {
                             ? kiln_executable_result_shape(executable.handle, i - arguments, &shape)
                             : kiln_executable_argument_shape(executable.handle, i, &shape);
     if (!w.Ok(error)) return false;
+    if (!is_result && kiln_executable_argument_is_frozen(executable.handle, i) != 0) continue;
+    if (!is_result) run.numbers.push_back(i);
     AddBuffer(w, run, is_result, executable.context, executable.device, shape);
   }
   FillOptions(w, run, arguments, executable.has_loops);
@@ -203,7 +214,8 @@ void Finish(World& w, const std::shared_ptr<ContextState>& context, size_t devic
   }
   for (size_t i = 0; i < run.arguments.size() && ok; ++i) {
     if (!run.arguments[i] || !w.is_alone) continue;
-    run.arguments[i]->is_donated |= run.Donates(i) || run.options.donate_aliased != 0;
+    const size_t number = run.numbers.empty() ? i : run.numbers[i];
+    run.arguments[i]->is_donated |= run.Donates(number) || run.options.donate_aliased != 0;
   }
 }
 
