@@ -1,6 +1,8 @@
 #include "random/check.h"
 
 #include <cstdlib>
+#include <numeric>
+#include <random>
 #include <set>
 #include <tuple>
 
@@ -9,6 +11,7 @@
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "passes/pipelines.h"
+#include "program/frozen.h"
 #include "random/fodder.h"
 #include "random/module.h"
 #include "random/repeats.h"
@@ -120,6 +123,53 @@ std::string RunGpu(const ir::Module& module, uint64_t seed) {
   return Cat(difference, "\n", loaded->artefact->program.ToString());
 }
 
+// Some arguments, or all of them.
+std::vector<size_t> SomeFrozen(const ir::Module& module, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<size_t> frozen;
+  size_t leaf = 0;
+  for (const ir::Instruction* parameter : module.entry()->parameters()) {
+    ForEachLeaf(parameter->shape(), [&](const Shape& shape, auto) {
+      if (shape.is_array() && (seed % 4 == 0 || random() % 3 > 0)) frozen.push_back(leaf);
+      ++leaf;
+    });
+  }
+  return frozen;
+}
+
+// With frozen arguments, on a CPU or a GPU: those that runs do not read are not there.
+std::string RunFrozen(const ir::Module& module, uint64_t seed) {
+  std::vector<Literal> arguments = RandomArguments(module, seed);
+  auto expected = interp::Evaluate(module, arguments, kBounded);
+  if (!expected.ok() || !module.aliases().empty()) return "";
+  auto loaded = seed % 3 == 2
+                    ? LoadOnGpu(module, true, SharedGpu(), SomeFrozen(module, seed))
+                    : Load(module, true, seed % 3 == 0 ? 32 : 64, codegen::Optimization::kAuto,
+                           TaskMicroseconds(seed), SomeFrozen(module, seed));
+  if (!loaded.ok()) return loaded.status().ToString();
+  const program::Program& program = loaded->executable->program();
+  Execution run(*loaded->artefact);
+  run.SetArguments(arguments);
+  std::vector<size_t> groups(program::FrozenGroups(program).size());
+  std::iota(groups.begin(), groups.end(), 0);
+  std::shared_ptr<const runtime::Binding> binding;
+  if (!groups.empty()) {
+    auto bound = loaded->executable->Bind(nullptr, groups, run.arguments());
+    if (!bound.ok()) return bound.status().ToString();
+    binding = *std::move(bound);
+  }
+  std::vector<const void*> given(run.arguments().begin(), run.arguments().end());
+  const std::vector<bool> kept = program::KeptArguments(program);
+  for (size_t a = 0; a < given.size(); ++a) {
+    if (program::IsFrozen(program, a) && !kept[a]) given[a] = nullptr;
+  }
+  Status status = loaded->executable->Run(given, run.results(), {.binding = binding.get()});
+  std::string difference =
+      status.ok() ? Roughly(module, *expected, run.Result()) : status.ToString();
+  if (difference.empty()) return "";
+  return Cat(difference, "\n", loaded->artefact->program.ToString());
+}
+
 // A pass or pipeline by itself, held against the module before it.
 std::string RunPass(std::string_view name, const passes::Pipeline& pipeline,
                     const ir::Module& module, const std::vector<Literal>& arguments,
@@ -223,6 +273,8 @@ constexpr RandomCheck kChecks[] = {
     {"threads", "large graphs on one thread and on three", LargeGraph, RunThreads},
     {"gpu", "graphs on the emulated GPU, fused and op by op, against the evaluator", GpuGraph,
      RunGpu},
+    {"frozen", "graphs with frozen arguments, on a CPU and a GPU, against the evaluator", Graph,
+     RunFrozen},
     {"types", "graphs of complex numbers and narrow types against the evaluator", TypesGraph,
      RunTypes},
     {"types-gpu", "the same on the emulated GPU", TypesGraph, RunGpu},

@@ -139,11 +139,12 @@ Result<CompiledProgram> CompileWithKernels(std::unique_ptr<ir::Module> module,
 }
 
 Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
-                    codegen::Optimization optimization, double task_microseconds) {
+                    codegen::Optimization optimization, double task_microseconds,
+                    std::vector<size_t> frozen) {
   if (IsTestOfGpu()) {
     static const bool assembles = std::getenv("KILN_TEST_PTXAS") != nullptr;
     const int sm = vector_bytes == 64 ? 80 : vector_bytes == 32 ? 75 : 90;
-    KILN_ASSIGN_OR_RETURN(Loaded loaded, LoadOnGpu(module, fuse, sm));
+    KILN_ASSIGN_OR_RETURN(Loaded loaded, LoadOnGpu(module, fuse, SharedGpu(sm), std::move(frozen)));
     if (assembles) {
       if (std::string problem = AssembleProgram(module, fuse); !problem.empty()) {
         return Internal(problem);
@@ -155,6 +156,7 @@ Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
   options.verify = true;
   options.fuse = fuse;
   options.optimization = optimization;
+  options.frozen = std::move(frozen);
   target::Target target = target::HostCpuWithVectors(vector_bytes);
   target.cpu.task_microseconds = task_microseconds;
   KILN_ASSIGN_OR_RETURN(CompiledProgram compiled,

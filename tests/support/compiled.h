@@ -87,7 +87,7 @@ runtime::ThreadPool& Pool();
 // Where waking a thread costs less, more is cut into tasks, and small kernels are bundled.
 Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes = 64,
                     codegen::Optimization optimization = codegen::Optimization::kAuto,
-                    double task_microseconds = 10);
+                    double task_microseconds = 10, std::vector<size_t> frozen = {});
 // The same, run once.
 Result<Literal> RunCompiled(const ir::Module& module, const std::vector<Literal>& arguments,
                             bool fuse, int vector_bytes = 64);

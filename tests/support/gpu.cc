@@ -35,12 +35,7 @@ class OnGpu : public runtime::LoadedExecutable {
     Arrays arrays(device_);
     std::vector<const void*> in;
     std::vector<void*> out;
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      int64_t bytes = signature.parameters[i].byte_size();
-      KILN_ASSIGN_OR_RETURN(std::byte * memory, arrays.New(bytes));
-      KILN_RETURN_IF_ERROR(device_.CopyFromHost(memory, arguments[i], bytes));
-      in.push_back(memory);
-    }
+    KILN_RETURN_IF_ERROR(CopyArguments(arguments, arrays, in));
     for (size_t i = 0; i < results.size(); ++i) {
       // What is donated is one memory.
       int alias = signature.aliases.empty() ? -1 : signature.aliases[i];
@@ -57,6 +52,15 @@ class OnGpu : public runtime::LoadedExecutable {
                                               signature.results[i].byte_size()));
     }
     return OkStatus();
+  }
+
+  Result<std::shared_ptr<const runtime::Binding>> Bind(
+      const runtime::Binding* previous, std::span<const size_t> groups,
+      std::span<const void* const> arguments) override {
+    Arrays arrays(device_);
+    std::vector<const void*> in;
+    KILN_RETURN_IF_ERROR(CopyArguments(arguments, arrays, in));
+    return executable_->Bind(previous, groups, in);
   }
 
  private:
@@ -79,6 +83,22 @@ class OnGpu : public runtime::LoadedExecutable {
     device::GpuDevice& device_;
     std::vector<std::pair<std::byte*, int64_t>> memory_;
   };
+
+  // Those that there are: some frozen ones are not read.
+  Status CopyArguments(std::span<const void* const> arguments, Arrays& arrays,
+                       std::vector<const void*>& in) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (!arguments[i]) {
+        in.push_back(nullptr);
+        continue;
+      }
+      const int64_t bytes = program().signature.parameters[i].byte_size();
+      KILN_ASSIGN_OR_RETURN(std::byte * memory, arrays.New(bytes));
+      KILN_RETURN_IF_ERROR(device_.CopyFromHost(memory, arguments[i], bytes));
+      in.push_back(memory);
+    }
+    return OkStatus();
+  }
 
   device::GpuDevice& device_;
   std::unique_ptr<runtime::LoadedExecutable> executable_;
@@ -140,8 +160,10 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
       std::make_unique<OnGpu>(device, std::move(executable)));
 }
 
-Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice& device) {
+Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice& device,
+                         std::vector<size_t> frozen) {
   compiler::Options options;
+  options.frozen = std::move(frozen);
   options.verify = true;
   options.fuse = fuse;
   KILN_ASSIGN_OR_RETURN(CompiledProgram compiled,

@@ -28,7 +28,8 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
 
 // A module's program on a GPU. Arguments and results of runs are in the host's memory; on the
 // device they have arrays of exactly their size, elsewhere in each run.
-Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice& device);
+Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice& device,
+                         std::vector<size_t> frozen = {});
 Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, int sm = 80);
 Result<Loaded> LoadOnGpu(std::shared_ptr<const program::Artefact> artefact,
                          device::GpuDevice& device);

@@ -42,6 +42,8 @@ TEST(RandomGraphs, CompiledAgreesWithEvaluator) {
   RunSeeds("compiled", testing::CoveringSeeds(kFastSeeds));
 }
 
+TEST(RandomGraphs, FrozenArgumentsAreAsOthers) { RunSeeds("frozen", 120); }
+
 TEST(RandomGraphs, TheSimplifierKeepsExactOpsToTheBit) { RunSeeds("simplifier", 60); }
 
 TEST(RandomGraphs, ExactOpsAgreeToTheBitOnSpecialValues) { RunSeeds("special", 100); }
