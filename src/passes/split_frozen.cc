@@ -45,39 +45,46 @@ class Splitter {
   }
 
  private:
-  // A value that may be moved, and the bytes of the frozen arrays that it is made of.
+  // The frozen arrays that a value is made of, by their leaves, and their bytes.
   struct Origin {
-    std::vector<const Instruction*> arrays;
+    std::vector<int64_t> leaves;
     int64_t bytes = 0;
   };
 
-  // The parameter, or the element of one, that a frozen value is the memory of.
-  static ir::Leaf Root(const Instruction& frozen) { return ir::OriginOf({&frozen, 0}); }
-  static bool IsRoot(const Instruction& frozen) {
-    return frozen.opcode() == Opcode::kParameter || frozen.shape().is_tuple() ||
-           frozen.opcode() == Opcode::kGetTupleElement || frozen.opcode() == Opcode::kOptBarrier;
+  // Whether a frozen value is a leaf of the parameters under its own shape.
+  static bool IsLeaf(const Instruction& frozen) {
+    return frozen.opcode() == Opcode::kParameter || frozen.opcode() == Opcode::kGetTupleElement ||
+           frozen.opcode() == Opcode::kOptBarrier;
   }
 
   void Find() {
+    std::unordered_map<const Instruction*, int64_t> first_leaves;
+    int64_t leaves = 0;
+    for (const Instruction* parameter : c_.parameters()) {
+      first_leaves[parameter] = leaves;
+      bytes_.resize(static_cast<size_t>(leaves += LeafCount(parameter->shape())));
+    }
     for (Instruction* i : c_.instructions()) {
       if (ir::IsFrozen(*i)) {
-        sources_.insert(i);
+        const ir::Leaf leaf = ir::OriginOf({i, 0});
+        sources_[i] = first_leaves.at(leaf.instruction) + leaf.index;
+        bytes_[static_cast<size_t>(sources_[i])] = i->shape().byte_size();
         continue;
       }
       if (!IsPlain(*i) && !(i->IsConstant() && i->shape().is_array())) continue;
       bool is_known = true;
       Origin origin;
       for (const Instruction* operand : i->operands()) {
-        if (sources_.contains(operand)) {
-          AddOrigin(operand, origin);
+        if (auto source = sources_.find(operand); source != sources_.end()) {
+          AddOrigin(source->second, origin);
         } else if (auto it = origins_.find(operand); it != origins_.end()) {
-          for (const Instruction* array : it->second.arrays) AddOrigin(array, origin);
+          for (const int64_t leaf : it->second.leaves) AddOrigin(leaf, origin);
         } else {
           is_known &= fixed_.contains(operand);
         }
       }
       if (!is_known) continue;
-      if (origin.arrays.empty()) {
+      if (origin.leaves.empty()) {
         fixed_.insert(i);
       } else {
         origins_.emplace(i, std::move(origin));
@@ -86,10 +93,10 @@ class Splitter {
     }
   }
 
-  static void AddOrigin(const Instruction* array, Origin& origin) {
-    if (std::ranges::find(origin.arrays, array) != origin.arrays.end()) return;
-    origin.arrays.push_back(array);
-    origin.bytes += array->shape().byte_size();
+  void AddOrigin(int64_t leaf, Origin& origin) const {
+    if (std::ranges::find(origin.leaves, leaf) != origin.leaves.end()) return;
+    origin.leaves.push_back(leaf);
+    origin.bytes += bytes_[static_cast<size_t>(leaf)];
   }
 
   bool IsMoved(const Instruction* i) const { return origins_.contains(i); }
@@ -100,12 +107,17 @@ class Splitter {
   }
 
   // Leaves results where they are that are not worth memory of their own; then what they are made
-  // of is a result.
+  // of is a result. Parts that need them compute them, too.
   void Prune() {
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
-      if (IsResult(**it) && !IsWorthMemory(**it)) origins_.erase(*it);
+      const Instruction* i = *it;
+      if (IsResult(*i) && !IsWorthMemory(*i)) origins_.erase(i);
+      if (IsMoved(i) || std::ranges::any_of(i->users(), [&](const Instruction* user) {
+            return computed_.contains(user);
+          })) {
+        computed_.insert(i);
+      }
     }
-    std::erase_if(order_, [&](const Instruction* i) { return !IsMoved(i); });
   }
 
   bool IsWorthMemory(const Instruction& i) const {
@@ -146,30 +158,23 @@ class Splitter {
     // Frozen arrays by their leaves: one may be read under several shapes.
     std::unordered_map<int64_t, const Instruction*> leaves;
     for (const Instruction* i : order_) {
+      if (!computed_.contains(i)) continue;
       for (const Instruction* operand : i->operands()) {
-        if (IsMoved(operand)) unite(operand, i);
-        if (!sources_.contains(operand)) continue;
-        unite(leaves.try_emplace(LeafOf(*operand), i).first->second, i);
+        if (computed_.contains(operand)) unite(operand, i);
+        auto source = sources_.find(operand);
+        if (source == sources_.end()) continue;
+        unite(leaves.try_emplace(source->second, i).first->second, i);
       }
     }
     std::vector<std::vector<Instruction*>> components;
     std::unordered_map<const Instruction*, size_t> numbers;
     for (Instruction* i : order_) {
+      if (!IsMoved(i)) continue;
       auto [it, fresh] = numbers.try_emplace(of(i), components.size());
       if (fresh) components.emplace_back();
       components[it->second].push_back(i);
     }
     return components;
-  }
-
-  int64_t LeafOf(const Instruction& frozen) const {
-    const ir::Leaf root = Root(frozen);
-    int64_t leaf = root.index;
-    for (const Instruction* p : c_.parameters()) {
-      if (p == root.instruction) break;
-      leaf += LeafCount(p->shape());
-    }
-    return leaf;
   }
 
   // Moves the instructions into a part.
@@ -221,15 +226,15 @@ class Splitter {
   Instruction* CopyOf(const Instruction& i) {
     if (auto it = copies_.find(&i); it != copies_.end()) return it->second;
     Instruction* copy;
-    if (sources_.contains(&i) && IsRoot(i)) {
-      Instruction*& parameter = parameters_[LeafOf(i)];
+    if (auto source = sources_.find(&i); source != sources_.end() && IsLeaf(i)) {
+      Instruction*& parameter = parameters_[source->second];
       if (!parameter) {
         parameter =
             body_->Create({.opcode = Opcode::kParameter,
                            .attributes = {{Attr::kParameterNumber, std::ssize(part_.arguments)}},
                            .shape = i.shape(),
                            .op_name = i.op_name()});
-        part_.arguments.push_back(LeafOf(i));
+        part_.arguments.push_back(source->second);
       }
       copy = parameter;
     } else {
@@ -250,10 +255,12 @@ class Splitter {
   ir::Module& module_;
   Computation& c_;
   std::vector<FrozenPart>& parts_;
-  std::unordered_set<const Instruction*> sources_;  // frozen as they are
-  std::unordered_set<const Instruction*> fixed_;    // of constants alone
+  std::unordered_map<const Instruction*, int64_t> sources_;  // frozen as they are; by leaf
+  std::vector<int64_t> bytes_;                               // of frozen leaves
+  std::unordered_set<const Instruction*> fixed_;             // of constants alone
   std::unordered_map<const Instruction*, Origin> origins_;
-  std::vector<Instruction*> order_;  // of those with origins
+  std::vector<Instruction*> order_;                  // of those that had origins at first
+  std::unordered_set<const Instruction*> computed_;  // of these what is in a part
   std::vector<Instruction*> moved_;
 
   // The part at hand.

@@ -243,8 +243,11 @@ class Executable(Handle):
         for buffer in buffers:
             buffer.settle()
         list_of_numbers = (ctypes.c_size_t * len(numbers))(*numbers)
-        with_causes(lambda: lib.kiln_executable_bind(self, list_of_numbers, _places(buffers),
-                                                     len(buffers)))
+
+        def bind_them() -> None:
+            lib.kiln_executable_bind(self, list_of_numbers, _places(buffers), len(buffers))
+
+        with_causes(bind_them)
 
     @property
     def result_shapes(self) -> List[Shape]:

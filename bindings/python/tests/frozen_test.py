@@ -21,7 +21,7 @@ class FrozenTest(unittest.TestCase):
         x = graph.parameter('f32', [4, 8], 'x')
         w = graph.parameter('f32', [8, 6], 'layer.w')
         b = graph.parameter('f32', [4, 6], 'layer.b')
-        graph.set_results(graph.matmul(x, w) + b)
+        graph.set_results(x @ w + b)
         return graph.compile(frozen=frozen)
 
     def test_binding(self):
