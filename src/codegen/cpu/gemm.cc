@@ -309,7 +309,7 @@ class GemmLoops {
       const int64_t share = (panel_bytes + tiles - 1) / tiles;
       Value* next = e_.Offset(o.b, e_.Add(e_.Int(ahead * panel_bytes), e_.Scale(tile, share)));
       o.prefetch_step = (share * s_.unroll + s_.kc - 1) / s_.kc;
-      for (int64_t at = 0; at < o.prefetch_step; at += 64) {
+      for (int64_t at = 0; at < o.prefetch_step; at += gemm::kLineBytes) {
         o.prefetch.push_back(e_.Offset(next, at));
       }
       return;
@@ -318,20 +318,27 @@ class GemmLoops {
     // The rows of an iteration in the next block of k, or of panels: the tiles share their lines.
     // Tiles beyond the end prefetch cached lines.
     const int64_t b_k = p_.b_k * e_.b_bytes;
-    const int64_t row_lines = (row_bytes + 63) / 64;
+    const int64_t row_lines = (row_bytes + gemm::kLineBytes - 1) / gemm::kLineBytes;
     const int64_t lines = s_.unroll * row_lines;
     const int64_t share = (lines + tiles - 1) / tiles;
     Value* next = e_.Offset(b_block_, e_.Scale(vector_, vector_bytes));
     next = e_.Offset(next, s_.k_blocks > 1 ? s_.kc * b_k : ahead * row_bytes);
+    o.prefetch_step = s_.unroll * b_k;
+    if (tiles == 1) {
+      for (int step = 0; step < s_.unroll; ++step) {
+        o.prefetch.push_back(e_.Offset(next, step * b_k));
+      }
+      o.prefetch_lines = row_lines;
+      return;
+    }
     for (int64_t i = 0; i < share; ++i) {
       Value* line = e_.Add(e_.Scale(tile, share), e_.Int(i));
       Value* row = e_.b.CreateUDiv(line, e_.Int(row_lines));
       Value* at = e_.b.CreateURem(line, e_.Int(row_lines));
-      Value* pointer = e_.Offset(next, e_.Add(e_.Scale(row, b_k), e_.Scale(at, 64)));
+      Value* pointer = e_.Offset(next, e_.Add(e_.Scale(row, b_k), e_.Scale(at, gemm::kLineBytes)));
       Value* left = e_.b.CreateICmpSLT(line, e_.Int(lines));
       o.prefetch.push_back(e_.b.CreateSelect(left, pointer, o.b));
     }
-    o.prefetch_step = s_.unroll * b_k;
   }
 
   // Inner products fill the tile in memory, nr columns at a time.
@@ -353,6 +360,12 @@ class GemmLoops {
         o.columns.push_back(offset);
       }
       o.b = e_.Offset(b_panel_, e_.Scale(column, column_bytes));
+      if (s_.prefetch_b && p_.b_n == p_.k) {
+        // The next columns, which follow these without a gap.
+        o.prefetch = {e_.Offset(o.b, s_.nr * column_bytes)};
+        o.prefetch_step = s_.nr * s_.lanes * e_.b_bytes;
+        o.prefetch_lines = (o.prefetch_step + gemm::kLineBytes - 1) / gemm::kLineBytes;
+      }
       std::vector<Value*> sums = gemm::EmitInnerTile(e_, o);
       Value* to = e_.Offset(tile_, e_.Scale(j, e_.element_bytes));
       for (int i = 0; i < s_.mr; ++i) {

@@ -124,10 +124,11 @@ llvm::Constant* Emitter::Mask(int64_t count) {
   return llvm::ConstantVector::get(lanes);
 }
 
-void Emitter::Prefetch(Value* pointer) {
-  // For reading, into the second cache and outwards, data.
-  b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
-                    {pointer, b.getInt32(0), b.getInt32(2), b.getInt32(1)});
+void Emitter::Prefetch(Value* pointer, Level level) {
+  // For reading, how near, data.
+  b.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {b.getPtrTy()},
+      {pointer, b.getInt32(0), b.getInt32(level == Level::kFirst ? 3 : 2), b.getInt32(1)});
 }
 
 void Emitter::Fence() {

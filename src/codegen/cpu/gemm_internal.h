@@ -56,7 +56,9 @@ struct Emitter {
   // Lane i is set when i < count.
   llvm::Value* Mask(llvm::Value* count);
   llvm::Constant* Mask(int64_t count);
-  void Prefetch(llvm::Value* pointer);
+  // Asks for a line for reading: into the first cache, or only into the second and outwards.
+  enum class Level { kFirst, kSecond };
+  void Prefetch(llvm::Value* pointer, Level level = Level::kSecond);
   // Keeps the instruction scheduler from moving loads across.
   void Fence();
 
@@ -86,6 +88,9 @@ struct Emitter {
   llvm::Value* PackedAOffset(llvm::Value* batch, llvm::Value* tile, llvm::Value* k);
 };
 
+// A line of the caches.
+constexpr int64_t kLineBytes = 64;
+
 // The operands of one register tile. Rows of A are a_m apart, steps of k a_k and b_k, vectors of B
 // b_vector; all in bytes.
 struct TileOperands {
@@ -99,8 +104,10 @@ struct TileOperands {
   int64_t b_vector;
   llvm::Value* mask = nullptr;  // of the panel's last vector, when B is read in place
   llvm::Value* k = nullptr;     // steps
-  // Of outer products: cache lines to prefetch, and how many bytes to go on per iteration.
+  // Cache lines to prefetch, each with `prefetch_lines` - 1 more behind it, and how many bytes to
+  // go on per iteration.
   std::vector<llvm::Value*> prefetch = {};
+  int64_t prefetch_lines = 1;
   int64_t prefetch_step = 0;
   std::vector<llvm::Value*> columns = {};  // of inner products: offsets of the columns from b
 };

@@ -38,6 +38,18 @@ struct Cursor {
   int64_t step;
 };
 
+// Asks for the lines of the cursors behind the first two, which are A's and B's.
+void PrefetchLines(Emitter& e, const TileOperands& o, const std::vector<Cursor>& cursors) {
+  // What the inner products want next is near; a block of outer products is not in the first cache.
+  const bool inner = e.s.kind == kernel::GemmKind::kInner;
+  const auto level = inner ? Emitter::Level::kFirst : Emitter::Level::kSecond;
+  for (size_t i = 2; i < cursors.size(); ++i) {
+    for (int64_t line = 0; line < o.prefetch_lines; ++line) {
+      e.Prefetch(e.Offset(cursors[i].pointer, line * kLineBytes), level);
+    }
+  }
+}
+
 // A loop of `iterations` over advancing pointers and the accumulators.
 void AccumulateLoop(Emitter& e, std::vector<Cursor>& cursors, Value* iterations,
                     std::vector<Value*>& accumulators, const std::function<void()>& body) {
@@ -131,7 +143,7 @@ void SumSteps(Emitter& e, const TileOperands& o, const Level& level, std::vector
               accumulators);
   };
   AccumulateLoop(e, cursors, iterations, accumulators, [&] {
-    for (size_t i = 2; i < cursors.size(); ++i) e.Prefetch(cursors[i].pointer);
+    PrefetchLines(e, steps, cursors);
     for (int number = 0; number < unroll; ++number) step(number);
   });
   for (int64_t number = 0; number < tail; ++number) step(number);
@@ -205,6 +217,7 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
   std::vector<Value*> accumulators(static_cast<size_t>(mr * nr),
                                    llvm::Constant::getNullValue(e.vector));
   std::vector<Cursor> cursors = {{o.a, e.s.lanes * e.a_bytes}, {o.b, e.s.lanes * e.b_bytes}};
+  for (Value* line : o.prefetch) cursors.push_back({line, o.prefetch_step});
   auto step = [&](Value* mask) {
     Value* a = cursors[0].pointer;
     Value* b = cursors[1].pointer;
@@ -225,7 +238,10 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
   };
   const int64_t steps = e.p.k / e.s.lanes;
   const int64_t tail = e.p.k % e.s.lanes;
-  AccumulateLoop(e, cursors, e.Int(steps), accumulators, [&] { step(nullptr); });
+  AccumulateLoop(e, cursors, e.Int(steps), accumulators, [&] {
+    PrefetchLines(e, o, cursors);
+    step(nullptr);
+  });
   if (tail > 0) step(e.Mask(tail));
 
   // Sums groups of as many accumulators as there are lanes at once.

@@ -520,12 +520,12 @@ TEST(CodegenGemm, OperandsOfOtherTypes) {
   for (const target::Cpu& cpu : Cpus()) {
     for (const Types& types : all) {
       for (auto [m, n, k] : {std::tuple(1, 40, 33), {3, 130, 70}, {53, 151, 90}, {40, 1, 19}}) {
-        for (int variant = 0; variant < 8; ++variant) {
+        for (int variant = 0; variant < 9; ++variant) {
           GemmProblem p = GemmProblem::RowMajor(types.type, m, n, k, variant == 7 ? 2 : 1);
           p.a_type = types.a;
           p.b_type = types.b;
           p.b_constant = variant == 1 || variant == 7;
-          if (variant == 2) p.b_k = 1, p.b_n = k;
+          if (variant == 2 || variant == 8) p.b_k = 1, p.b_n = k;
           if (variant == 3) p.a_m = 1, p.a_k = m;
           if (variant == 4) p = p.Transposed();
           if (variant < 5) {
@@ -533,15 +533,34 @@ TEST(CodegenGemm, OperandsOfOtherTypes) {
             continue;
           }
           Check({.cpu = cpu, .problem = p, .change = [=](GemmSchedule& s) {
-                   if (s.kind == GemmKind::kInner) return;
+                   s.prefetch_b = true;
+                   if (s.kind == GemmKind::kInner || variant == 8) return;
                    s.b = variant == 5   ? GemmB::kInPlace
                          : variant == 6 ? GemmB::kPackPanel
                                         : GemmB::kPrepacked;
                    s.pack_a = variant != 6;
                    s.kc = 32;
-                   s.prefetch_b = true;
                  }});
         }
+      }
+    }
+  }
+}
+
+// One row by a matrix beyond the second cache, which is read once, with its rows or its columns
+// along the sum.
+TEST(CodegenGemm, OneRowByLargeMatrices) {
+  for (const target::Cpu& cpu : Cpus()) {
+    for (ElementType type : {kF32, ElementType::kBF16, ElementType::kS8}) {
+      for (bool columns_in_order : {false, true}) {
+        GemmProblem p = GemmProblem::RowMajor(kF32, 1, 1037, cpu.l2_bytes / 1024 + 7);
+        p.b_type = type;
+        if (columns_in_order) p.b_k = 1, p.b_n = p.k;
+        Result<GemmSchedule> s = ChooseGemmSchedule(cpu, p);
+        ASSERT_TRUE(s.ok());
+        EXPECT_EQ(s->kind == GemmKind::kInner, columns_in_order) << s->ToString();
+        EXPECT_EQ(s->prefetch_b, !columns_in_order || type != kF32) << s->ToString();
+        Check({.cpu = cpu, .problem = p});
       }
     }
   }

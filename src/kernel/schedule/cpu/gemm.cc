@@ -102,6 +102,7 @@ void ChooseInner(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) 
   s.block_m = CeilDiv(p.m, s.mr);
   s.block_n = 1;
   if (p.n <= s.nv * s.lanes) s.block_m = std::max<int64_t>(1, CeilDiv(s.block_m, 16));
+  s.prefetch_b = IsConverted(p) && p.k * p.n * ByteWidth(p.TypeOfB()) > cpu.l2_bytes / 2;
   s.cycles = static_cast<double>(p.BatchSize() * p.m * p.n) * static_cast<double>(p.k) / s.lanes;
 }
 
@@ -174,9 +175,10 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
       break;
     case Traffic::kStream:
       s.panels_inner = true;
-      s.prefetch_b = m_tiles > 1;
-      s.kc = CeilDiv(k, CeilDiv(k, m_tiles > 1 ? 64 : 32));
-      s.block_n = CeilDiv(kStreamBytes, row_bytes);
+      // Pieces of rows are short, and the hardware prefetches them late or not at all.
+      s.prefetch_b = true;
+      s.kc = CeilDiv(k, CeilDiv(k, m_tiles > 1 ? 64 : 16));
+      s.block_n = CeilDiv(kStreamBytes, s.nv * s.lanes * ByteWidth(p.TypeOfB()));
       // Blocks of rows read all of B again.
       items = s.items_along_m ? 1 : panels * std::min<int64_t>(4, rows / p.n);
       break;

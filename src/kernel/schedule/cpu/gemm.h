@@ -129,7 +129,7 @@ struct GemmSchedule {
   int64_t k_blocks = 1;
   // Steps of k per iteration of the inner loop.
   int unroll = 1;
-  // The tiles of a block prefetch the next block of prepacked B.
+  // The tiles of a block prefetch the next block of B; inner products prefetch the next columns.
   bool prefetch_b = false;
   // Work items of the kernel, and the pieces of them that are worth their dispatch.
   int64_t items = 1;
