@@ -150,19 +150,20 @@ int Cpus() {
   return n ? static_cast<int>(n) : 1;
 }
 
-double ReadSeconds(std::span<const std::span<const float>> arrays, int threads) {
+void Read(std::span<const std::span<const float>> arrays, int threads) {
   int64_t size = arrays.empty() ? 0 : static_cast<int64_t>(arrays[0].size());
   auto piece = [&](int t) {
     float total = Sum(arrays.data(), arrays.size(), size * t / threads, size * (t + 1) / threads);
     Keep(total);
   };
-  return Measure([&] {
-           std::vector<std::thread> others;
-           for (int t = 1; t < threads; ++t) others.emplace_back(piece, t);
-           piece(0);
-           for (std::thread& other : others) other.join();
-         })
-      .median;
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t) others.emplace_back(piece, t);
+  piece(0);
+  for (std::thread& other : others) other.join();
+}
+
+double ReadSeconds(std::span<const std::span<const float>> arrays, int threads) {
+  return Measure([&] { Read(arrays, threads); }).median;
 }
 
 void Copy(std::span<const float> from, std::span<float> to, Stores stores,

@@ -13,9 +13,10 @@ namespace kiln::bench {
 // Hardware threads.
 int Cpus();
 
-// Reads all the arrays once, `threads` contiguous pieces of each in parallel, and returns the time
-// of one such pass in seconds (median). Each thread reads all arrays side by side, as a fused sum
-// over them does.
+// Reads all the arrays once, `threads` contiguous pieces of each in parallel. Each thread reads all
+// arrays side by side, as a fused sum over them does.
+void Read(std::span<const std::span<const float>> arrays, int threads);
+// The time of one such pass in seconds (median).
 double ReadSeconds(std::span<const std::span<const float>> arrays, int threads);
 
 // Copies `from` to `to` once, a contiguous piece for each thread of the pool, as fast as
