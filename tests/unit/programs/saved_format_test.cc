@@ -44,12 +44,14 @@ void AddMemory(program::Program& p) {
                  .must_alias = {true, false}};
   p.argument_alignments = {64, 16, 1};
   p.donatable = {true, false};
+  p.frozen = {false, true, false};
   p.allocations.push_back({Kind::kParameter, 0, 24});
   p.allocations.push_back({Kind::kParameter, 1, 1});
   p.allocations.push_back({Kind::kResult, 1, 16});
   p.allocations.push_back({Kind::kConstant, 0, 12});
   p.allocations.push_back({Kind::kConstant, 1, 8});
   p.allocations.push_back({Kind::kArena, 0, 512});
+  p.allocations.push_back({Kind::kBound, 0, 32});
   p.constants = {std::make_shared<Literal>(Literal::Array<float>(Shape(ElementType::kF32, {3}),
                                                                  std::vector{1.f, 2.f, 3.f})),
                  nullptr};
@@ -84,6 +86,7 @@ void AddSteps(program::Program& p) {
   const program::Launch launch{
       KernelId(1), {SliceOf(3, 0, 12), SliceOf(5, 64, 48), SliceOf(2, 0, 16)}, LaunchId(0), true};
   p.prologue.push_back({program::Launch{KernelId(0), {SliceOf(4, 0, 8)}, LaunchId(), false}});
+  p.binding.push_back({program::Copy{SliceOf(1, 0, 1), SliceOf(6, 31, 1)}});
   p.steps.push_back({launch});
   p.steps.push_back({program::Copy{SliceOf(0, 0, 24), SliceOf(5, 128, 24)}});
   p.steps.push_back(
@@ -123,7 +126,7 @@ TEST(SavedFormat, IsThatOfItsVersion) {
   const std::string bytes = Saved(EveryMember());
   EXPECT_EQ(program::kContainerVersion, 2u);
   EXPECT_EQ(HexText(HashOf(bytes)),
-            "5d8bfc37f8c3bccba848c76bb11bee3bb56b212236bc04589ae4bb1c9d97add9");
+            "644019a2d3c070ad710277eba90bd92aaf0c93d3ffd83ed2bf200d4e55a2589c");
   auto restored = program::Restore(bytes);
   ASSERT_TRUE(restored.ok()) << restored.status().ToString();
   EXPECT_EQ(Saved(*restored), bytes);
