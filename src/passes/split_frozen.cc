@@ -51,10 +51,16 @@ class Splitter {
     int64_t bytes = 0;
   };
 
-  // Whether a frozen value is a leaf of the parameters under its own shape.
-  static bool IsLeaf(const Instruction& frozen) {
-    return frozen.opcode() == Opcode::kParameter || frozen.opcode() == Opcode::kGetTupleElement ||
-           frozen.opcode() == Opcode::kOptBarrier;
+  // Whether an array is a leaf of the parameters as it is.
+  static bool IsLeaf(const Instruction& array) {
+    const Instruction* i = &array;
+    while (i->opcode() == Opcode::kGetTupleElement) i = i->operand(0);
+    return i->opcode() == Opcode::kParameter;
+  }
+  // Whether it is frozen, and known to be: not what comes out of a barrier.
+  bool IsSource(const Instruction& i) const {
+    if (!ir::IsFrozen(i)) return false;
+    return IsLeaf(i) || (i.operand_count() == 1 && sources_.contains(i.operand(0)));
   }
 
   void Find() {
@@ -65,7 +71,7 @@ class Splitter {
       bytes_.resize(static_cast<size_t>(leaves += LeafCount(parameter->shape())));
     }
     for (Instruction* i : c_.instructions()) {
-      if (ir::IsFrozen(*i)) {
+      if (IsSource(*i)) {
         const ir::Leaf leaf = ir::OriginOf({i, 0});
         sources_[i] = first_leaves.at(leaf.instruction) + leaf.index;
         bytes_[static_cast<size_t>(sources_[i])] = i->shape().byte_size();
