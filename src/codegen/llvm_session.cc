@@ -8,6 +8,7 @@
 #include "backend/guard.h"
 #include "base/stack.h"
 #include "base/strings.h"
+#include "codegen/llvm_passes.h"
 #include "codegen/move_functions.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
@@ -219,7 +220,9 @@ Result<std::string> LlvmSession::EmitModule(llvm::Module& module, llvm::TargetMa
   llvm::SmallVector<char, 0> bytes;
   {
     llvm::raw_svector_ostream stream(bytes);
-    llvm::legacy::PassManager passes;
+    llvm::legacy::PassManager all;
+    NeededPasses needed;
+    llvm::legacy::PassManager& passes = assembly_ ? all : needed;
     if (machine.addPassesToEmitFile(
             passes, stream, nullptr,
             assembly_ ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile)) {
