@@ -1,5 +1,6 @@
 #include "codegen/cpu/gemm.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/strings.h"
@@ -50,6 +51,30 @@ void ForEachVector(Emitter& e, Value* first_row, Value* first_vector,
   });
 }
 
+// Puts a vector of a tile in memory into C, which begins at `c`.
+void StoreVector(Emitter& e, Value* slot, Value* c, Value* row, Value* vector) {
+  const kernel::GemmProblem& p = e.p;
+  Value* n = e.Scale(vector, e.s.lanes);
+  Value* left = e.b.CreateSub(e.Int(p.n), n);
+  Value* to = e.Offset(c, e.Scale(row, p.c_m * e.element_bytes));
+  to = e.Offset(to, e.Scale(n, p.c_n * e.element_bytes));
+  if (p.c_n == 1 || p.n == 1) {
+    Value* mask = e.ragged ? e.Mask(left) : nullptr;
+    return e.StoreVector(e.LoadVector(slot, nullptr, true), to, mask, false);
+  }
+  Value* lanes = e.ragged ? e.Min(left, e.Int(e.s.lanes)) : e.Int(e.s.lanes);
+  e.Loop(e.Int(0), lanes, 1, "lane", [&](Value* lane) {
+    Value* x = e.Load(e.element, e.Offset(slot, e.Scale(lane, e.element_bytes)), e.element_bytes);
+    e.b.CreateAlignedStore(x, e.Offset(to, e.Scale(lane, p.c_n * e.element_bytes)),
+                           llvm::Align(static_cast<uint64_t>(e.element_bytes)));
+  });
+}
+
+// Whether a gemm's accumulators go straight to C.
+bool IsDirect(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
+  return s.kind == GemmKind::kOuter && s.k_blocks == 1 && (p.c_n == 1 || p.n == 1);
+}
+
 // The loops around the register tile.
 class GemmLoops {
  public:
@@ -66,8 +91,7 @@ class GemmLoops {
     if (s_.scratch_bytes > 0) {
       slot_ = e.Offset(operands.scratch, e.Scale(e.function->getArg(2), s_.slot_bytes));
     }
-    direct_ =
-        !finish_ && s_.kind == GemmKind::kOuter && s_.k_blocks == 1 && (p_.c_n == 1 || p_.n == 1);
+    direct_ = !finish_ && IsDirect(p_, s_);
     if (!direct_ && s_.k_blocks == 1) {
       auto* type = llvm::ArrayType::get(e.vector, static_cast<uint64_t>(s_.mr * s_.nv));
       llvm::AllocaInst* tile = e.b.CreateAlloca(type);
@@ -94,10 +118,10 @@ class GemmLoops {
   };
 
   // Takes the remainder by `count` off `rest`.
-  Value* TakeIndex(Value*& rest, int64_t count) {
-    if (count == 1) return e_.Int(0);
-    Value* index = e_.b.CreateURem(rest, e_.Int(count));
-    rest = e_.b.CreateUDiv(rest, e_.Int(count));
+  Value* TakeIndex(Value*& rest, Value* count) {
+    if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(count); c && c->isOne()) return e_.Int(0);
+    Value* index = e_.b.CreateURem(rest, count);
+    rest = e_.b.CreateUDiv(rest, count);
     return index;
   }
 
@@ -109,8 +133,8 @@ class GemmLoops {
     Value* done;
     auto most_panels = [&](Value* items) {
       if (s_.block_n == 1) return static_cast<Value*>(e_.Int(1));
-      Value* count = e_.Min(items, e_.b.CreateSub(e_.Int(s_.n_panels), panels.first));
-      return s_.block_n < s_.n_panels ? e_.Min(count, e_.Int(s_.block_n)) : count;
+      Value* count = e_.Min(items, e_.b.CreateSub(e_.n_panels, panels.first));
+      return e_.block_n == e_.n_panels ? count : e_.Min(count, e_.block_n);
     };
     auto most_tiles = [&](Value* blocks) {
       Value* left_tiles = e_.b.CreateSub(e_.Int(s_.m_tiles), tiles.first);
@@ -118,8 +142,8 @@ class GemmLoops {
     };
     if (s_.items_along_m && s_.m_blocks > 1) {
       // All rows of some panels, or some rows of one.
-      Value* m_block = TakeIndex(rest, s_.m_blocks);
-      panels.first = TakeIndex(rest, s_.n_panels);
+      Value* m_block = TakeIndex(rest, e_.Int(s_.m_blocks));
+      panels.first = TakeIndex(rest, e_.n_panels);
       tiles.first = e_.Scale(m_block, s_.block_m);
       Value* all = e_.Int(s_.m_blocks);
       Value* whole =
@@ -129,9 +153,9 @@ class GemmLoops {
       tiles.count = most_tiles(blocks);
       done = e_.b.CreateMul(panels.count, blocks);
     } else {
-      panels.first = TakeIndex(rest, s_.n_panels);
+      panels.first = TakeIndex(rest, e_.n_panels);
       panels.count = most_panels(left);
-      tiles.first = e_.Scale(TakeIndex(rest, s_.m_blocks), s_.block_m);
+      tiles.first = e_.Scale(TakeIndex(rest, e_.Int(s_.m_blocks)), s_.block_m);
       tiles.count = s_.m_tiles % s_.block_m == 0 ? e_.Int(s_.block_m) : most_tiles(e_.Int(1));
       done = panels.count;
     }
@@ -221,7 +245,7 @@ class GemmLoops {
   void Tile(Value* k_first, Value* first_tile, Value* tile, Value* panel_in_block) {
     Value* tile_index = e_.Add(first_tile, tile);
     if (s_.row_batches > 1) {
-      Value* rows = TakeIndex(tile_index, s_.row_tiles);
+      Value* rows = TakeIndex(tile_index, e_.Int(s_.row_tiles));
       SetBatch(e_.Add(e_.Scale(outer_batch_, s_.row_batches), tile_index));
       tile_index = rows;
     }
@@ -245,20 +269,22 @@ class GemmLoops {
     if (s_.kind == GemmKind::kInner) {
       InnerTiles(o);
     } else {
-      o.b_k = in_place ? p_.b_k * e_.b_bytes : s_.nv * e_.vector_bytes;
+      o.b_k = in_place ? e_.b_step : e_.Int(s_.nv * e_.vector_bytes);
       o.mask = in_place ? mask_ : nullptr;
       SetPrefetch(tile, o);
-      std::vector<Value*> sums = gemm::EmitOuterTile(e_, o);
-      if (direct_) return StoreDirect(sums);
+      const IfForm form = {.after = "join", .after_last = true};
       if (s_.k_blocks > 1) {
         // Sums of the blocks of k before this one wait in the panel's slot.
         tile_ = e_.Offset(slot_, e_.Add(e_.Scale(panel_in_block, s_.panel_stride),
                                         e_.Scale(tile, s_.mr * s_.nv * e_.vector_bytes)));
         tile_ = e_.Offset(tile_, s_.panel_bytes);
-        const IfForm form = {.after = "join", .after_last = true};
         EmitIf(
-            e_.b, e_.b.CreateICmpEQ(k_block_, e_.Int(0)), [&] { StoreTile(sums, false); },
-            [&] { StoreTile(sums, true); }, form);
+            e_.b, e_.b.CreateICmpEQ(k_block_, e_.Int(0)), [&] { ClearTile(); }, form);
+      }
+      std::vector<Value*> sums = gemm::EmitOuterTile(e_, o);
+      if (direct_) return StoreDirect(sums);
+      if (s_.k_blocks > 1) {
+        StoreTile(sums, true);
         EmitIf(
             e_.b, e_.b.CreateICmpEQ(k_block_, e_.Int(s_.k_blocks - 1)),
             [&] { FinishTile(tile_index); }, form);
@@ -267,6 +293,16 @@ class GemmLoops {
       StoreTile(sums, false);
     }
     FinishTile(tile_index);
+  }
+
+  // Fills the tile with the number that every sum keeps its bits with: of floats -0, because 0 + -0
+  // is 0. A loop is less to compile than a second way to store sums.
+  void ClearTile() {
+    llvm::Constant* none = IsFloat(p_.type) ? llvm::ConstantFP::getNegativeZero(e_.vector)
+                                            : llvm::Constant::getNullValue(e_.vector);
+    e_.Loop(e_.Int(0), e_.Int(s_.mr * s_.nv), 1, "clear", [&](Value* i) {
+      e_.StoreVector(none, e_.Offset(tile_, e_.Scale(i, e_.vector_bytes)), nullptr, true);
+    });
   }
 
   // Stores a register tile, adding to the present contents or replacing them.
@@ -292,14 +328,16 @@ class GemmLoops {
           {f->getArg(0), f->getArg(1), tile_, batch_, row_, first_row, vector_, first_vector});
       return;
     }
-    ForEachVector(e_, first_row, first_vector, [&](Value* i, Value* v) { StoreVector(i, v); });
+    ForEachVector(e_, first_row, first_vector, [&](Value* i, Value* v) {
+      StoreVector(e_, SlotOf(e_, tile_, i, v), c_item_, e_.Add(row_, i), e_.Add(vector_, v));
+    });
   }
 
   // The next block of B is prefetched while this one is used: each tile prefetches a share of the
   // panel at its own panel's position in the next block.
   void SetPrefetch(Value* tile, gemm::TileOperands& o) {
     if (!s_.prefetch_b) return;
-    const int64_t ahead = s_.panels_inner ? s_.block_n : 1;
+    Value* ahead = s_.panels_inner ? e_.block_n : e_.Int(1);
     const int64_t vector_bytes =
         s_.lanes * (s_.b == GemmB::kPrepacked ? e_.element_bytes : e_.b_bytes);
     const int64_t row_bytes = s_.nv * vector_bytes;
@@ -307,26 +345,27 @@ class GemmLoops {
     if (s_.b == GemmB::kPrepacked) {
       const int64_t panel_bytes = s_.kc * row_bytes;
       const int64_t share = (panel_bytes + tiles - 1) / tiles;
-      Value* next = e_.Offset(o.b, e_.Add(e_.Int(ahead * panel_bytes), e_.Scale(tile, share)));
-      o.prefetch_step = (share * s_.unroll + s_.kc - 1) / s_.kc;
-      for (int64_t at = 0; at < o.prefetch_step; at += gemm::kLineBytes) {
+      Value* next = e_.Offset(o.b, e_.Add(e_.Scale(ahead, panel_bytes), e_.Scale(tile, share)));
+      const int64_t step = (share * s_.unroll + s_.kc - 1) / s_.kc;
+      for (int64_t at = 0; at < step; at += gemm::kLineBytes) {
         o.prefetch.push_back(e_.Offset(next, at));
       }
+      o.prefetch_step = e_.Int(step);
       return;
     }
     if (p_.b_n != 1 || !p_.IsLinearB()) return;
     // The rows of an iteration in the next block of k, or of panels: the tiles share their lines.
     // Tiles beyond the end prefetch cached lines.
-    const int64_t b_k = p_.b_k * e_.b_bytes;
     const int64_t row_lines = (row_bytes + gemm::kLineBytes - 1) / gemm::kLineBytes;
     const int64_t lines = s_.unroll * row_lines;
     const int64_t share = (lines + tiles - 1) / tiles;
     Value* next = e_.Offset(b_block_, e_.Scale(vector_, vector_bytes));
-    next = e_.Offset(next, s_.k_blocks > 1 ? s_.kc * b_k : ahead * row_bytes);
-    o.prefetch_step = s_.unroll * b_k;
+    next =
+        e_.Offset(next, s_.k_blocks > 1 ? e_.Scale(e_.b_step, s_.kc) : e_.Scale(ahead, row_bytes));
+    o.prefetch_step = e_.Scale(e_.b_step, s_.unroll);
     if (tiles == 1) {
       for (int step = 0; step < s_.unroll; ++step) {
-        o.prefetch.push_back(e_.Offset(next, step * b_k));
+        o.prefetch.push_back(e_.Offset(next, e_.Scale(e_.b_step, step)));
       }
       o.prefetch_lines = row_lines;
       return;
@@ -335,7 +374,8 @@ class GemmLoops {
       Value* line = e_.Add(e_.Scale(tile, share), e_.Int(i));
       Value* row = e_.b.CreateUDiv(line, e_.Int(row_lines));
       Value* at = e_.b.CreateURem(line, e_.Int(row_lines));
-      Value* pointer = e_.Offset(next, e_.Add(e_.Scale(row, b_k), e_.Scale(at, gemm::kLineBytes)));
+      Value* pointer = e_.Offset(
+          next, e_.Add(e_.Multiply(row, e_.b_step), e_.Scale(at, gemm::kLineBytes)));
       Value* left = e_.b.CreateICmpSLT(line, e_.Int(lines));
       o.prefetch.push_back(e_.b.CreateSelect(left, pointer, o.b));
     }
@@ -363,8 +403,9 @@ class GemmLoops {
       if (s_.prefetch_b && p_.b_n == p_.k) {
         // The next columns, which follow these without a gap.
         o.prefetch = {e_.Offset(o.b, s_.nr * column_bytes)};
-        o.prefetch_step = s_.nr * s_.lanes * e_.b_bytes;
-        o.prefetch_lines = (o.prefetch_step + gemm::kLineBytes - 1) / gemm::kLineBytes;
+        const int64_t step = s_.nr * s_.lanes * e_.b_bytes;
+        o.prefetch_step = e_.Int(step);
+        o.prefetch_lines = (step + gemm::kLineBytes - 1) / gemm::kLineBytes;
       }
       std::vector<Value*> sums = gemm::EmitInnerTile(e_, o);
       Value* to = e_.Offset(tile_, e_.Scale(j, e_.element_bytes));
@@ -387,26 +428,6 @@ class GemmLoops {
                        v == s_.nv - 1 ? mask_ : nullptr, false);
       }
     }
-  }
-
-  // Puts one vector of the tile in memory into C.
-  void StoreVector(Value* i, Value* v) {
-    Value* slot = SlotOf(e_, tile_, i, v);
-    Value* n = e_.Scale(e_.Add(vector_, v), s_.lanes);
-    Value* left = e_.b.CreateSub(e_.Int(p_.n), n);
-    Value* to = e_.Offset(c_item_, e_.Scale(e_.Add(row_, i), p_.c_m * e_.element_bytes));
-    to = e_.Offset(to, e_.Scale(n, p_.c_n * e_.element_bytes));
-    if (p_.c_n == 1 || p_.n == 1) {
-      Value* mask = e_.ragged ? e_.Mask(left) : nullptr;
-      return e_.StoreVector(e_.LoadVector(slot, nullptr, true), to, mask, false);
-    }
-    Value* lanes = e_.ragged ? e_.Min(left, e_.Int(s_.lanes)) : e_.Int(s_.lanes);
-    e_.Loop(e_.Int(0), lanes, 1, "lane", [&](Value* lane) {
-      Value* x =
-          e_.Load(e_.element, e_.Offset(slot, e_.Scale(lane, e_.element_bytes)), e_.element_bytes);
-      e_.b.CreateAlignedStore(x, e_.Offset(to, e_.Scale(lane, p_.c_n * e_.element_bytes)),
-                              llvm::Align(static_cast<uint64_t>(e_.element_bytes)));
-    });
   }
 
   Emitter& e_;
@@ -445,9 +466,10 @@ llvm::Function* NewFunction(const llvm::Function& like, llvm::FunctionType* type
   return f;
 }
 
-// The epilogue of a tile.
+// The epilogue of a tile. Without one the tile is stored into C, the kernel's argument `c`.
 llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProblem& problem,
-                           const kernel::GemmSchedule& schedule, const GemmEpilogue& epilogue) {
+                           const kernel::GemmSchedule& schedule, int c,
+                           const GemmEpilogue& epilogue) {
   llvm::Function* f = NewFunction(kernel, FinishType(kernel.getContext()),
                                   Cat(std::string_view(kernel.getName()), ".finish"));
   Emitter e(f, problem, schedule);
@@ -455,9 +477,15 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
   Value* first_row = problem.m % schedule.mr == 0 ? e.Int(0) : f->getArg(5);
   Value* first_vector = e.n_vectors % schedule.nv == 0 ? e.Int(0) : f->getArg(7);
   std::vector<Value*> batch = e.BatchIndices(f->getArg(3));
+  Value* to = nullptr;
+  if (!epilogue) {
+    to = e.Offset(e.Arg(c), e.BatchOffset(batch, &GemmBatchDimension::c, e.element_bytes));
+  }
   ForEachVector(e, first_row, first_vector, [&](Value* i, Value* v) {
+    Value* slot = SlotOf(e, tile, i, v);
+    if (!epilogue) return StoreVector(e, slot, to, e.Add(row, i), e.Add(vector, v));
     GemmVector result;
-    result.value = e.LoadVector(SlotOf(e, tile, i, v), nullptr, true);
+    result.value = e.LoadVector(slot, nullptr, true);
     result.batch = batch;
     result.m = e.Add(row, i);
     result.n = e.Scale(e.Add(vector, v), schedule.lanes);
@@ -468,31 +496,70 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
   return f;
 }
 
-// The gemm itself, shared by all kernels with an epilogue, because most of LLVM's work for them is
-// the same. Operands are passed from their first element on. void(frame, args, begin, end, a, b,
-// scratch, finish)
-llvm::Function* SharedGemm(const llvm::Function& kernel, kernel::GemmProblem problem,
-                           const kernel::GemmSchedule& schedule, const GemmOperands& reads) {
-  problem.a_first = problem.b_first = 0;
-  std::string name = Cat("gemm ", problem.ToString(), " ", schedule.ToString());
-  if (reads.a_prologue) name += Cat(" a: ", reads.a_prologue->text);
-  if (reads.b_prologue) name += Cat(" b: ", reads.b_prologue->text);
-  if (llvm::Function* known = kernel.getParent()->getFunction(name)) return known;
-  llvm::FunctionType* type = kernel.getFunctionType();
-  std::vector<llvm::Type*> types(type->params().begin(), type->params().end());
-  for (int i = 0; i < 4; ++i) types.push_back(types[0]);
-  llvm::Function* f =
-      NewFunction(kernel, llvm::FunctionType::get(type->getReturnType(), types, false), name);
-  MakeOptimised(f);
-  Emitter e(f, problem, schedule, reads.a_prologue, reads.b_prologue);
-  Operands operands;
-  operands.a = f->getArg(4);
-  operands.b = f->getArg(5);
-  operands.scratch = f->getArg(6);
-  operands.finish = f->getArg(7);
-  GemmLoops(e, operands).Emit();
-  return f;
-}
+// A gemm without the place of its results, shared by all kernels that differ in what they do with
+// these, because most of LLVM's work for them is the same. Gemms of whole panels of B share it with
+// others of any width, and are told the numbers of their own: Emitter's n_panels, block_n, b_step.
+class SharedGemm {
+ public:
+  SharedGemm(const kernel::GemmProblem& problem, const kernel::GemmSchedule& schedule,
+             const GemmOperands& reads)
+      : problem_(problem), schedule_(schedule), reads_(reads) {
+    problem_.a_first = problem_.b_first = 0;
+    problem_.c_m = problem_.c_n = 0;
+    for (GemmBatchDimension& d : problem_.batch) d.c = 0;
+    any_width_ = schedule.kind == GemmKind::kOuter && schedule.b != GemmB::kPrepacked &&
+                 problem.k_outer.empty() && problem.BatchSize() == schedule.row_batches &&
+                 problem.n % (int64_t{schedule.lanes} * schedule.nv) == 0 && schedule.n_panels > 1;
+    if (any_width_) {
+      // What stands for any: the least of several panels, one or more of which go together.
+      problem_.n = int64_t{schedule.lanes} * schedule.nv * 2;
+      if (problem_.b_n == 1) problem_.b_k = 0;
+      schedule_.n_panels = 2;
+      schedule_.block_n = std::min<int64_t>(schedule.block_n, 2);
+      schedule_.items = 0;
+      schedule_.scratch_bytes = std::min<int64_t>(schedule.scratch_bytes, 1);
+    }
+    name_ = Cat(any_width_ ? "gemm of any width " : "gemm ", problem_.ToString(), " ",
+                schedule_.ToString());
+    if (reads.a_prologue) name_ += Cat(" a: ", reads.a_prologue->text);
+    if (reads.b_prologue) name_ += Cat(" b: ", reads.b_prologue->text);
+  }
+
+  bool IsIn(const llvm::Module& module) const { return module.getFunction(name_) != nullptr; }
+
+  // The code: void(frame, args, begin, end, a, b, scratch, finish, n_panels, block_n, b_step).
+  // Operands are passed from their first element on.
+  llvm::Function* Get(const llvm::Function& kernel) const {
+    if (llvm::Function* known = kernel.getParent()->getFunction(name_)) return known;
+    llvm::FunctionType* type = kernel.getFunctionType();
+    std::vector<llvm::Type*> types(type->params().begin(), type->params().end());
+    for (int i = 0; i < 4; ++i) types.push_back(types[0]);
+    for (int i = 0; i < 3; ++i) types.push_back(types[2]);
+    llvm::Function* f =
+        NewFunction(kernel, llvm::FunctionType::get(type->getReturnType(), types, false), name_);
+    MakeOptimised(f);
+    Emitter e(f, problem_, schedule_, reads_.a_prologue, reads_.b_prologue);
+    if (any_width_) {
+      e.n_panels = f->getArg(8);
+      e.block_n = f->getArg(9);
+      if (problem_.b_n == 1) e.b_step = f->getArg(10);
+    }
+    Operands operands;
+    operands.a = f->getArg(4);
+    operands.b = f->getArg(5);
+    operands.scratch = f->getArg(6);
+    operands.finish = f->getArg(7);
+    GemmLoops(e, operands).Emit();
+    return f;
+  }
+
+ private:
+  kernel::GemmProblem problem_;
+  kernel::GemmSchedule schedule_;
+  const GemmOperands& reads_;
+  bool any_width_;
+  std::string name_;
+};
 
 }  // namespace
 
@@ -500,26 +567,29 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
                 const kernel::GemmSchedule& schedule, const GemmOperands& operands,
                 const GemmEpilogue& epilogue) {
   KILN_RETURN_IF_ERROR(gemm::Check(problem, schedule));
-  const bool computes = !epilogue;
-  Emitter e(function, problem, schedule, computes ? operands.a_prologue : nullptr,
-            computes ? operands.b_prologue : nullptr);
+  const SharedGemm shared(problem, schedule, operands);
+  // Alone, a gemm without epilogue is less code.
+  const bool shares =
+      epilogue || (!IsDirect(problem, schedule) && shared.IsIn(*function->getParent()));
+  Emitter e(function, problem, schedule, shares ? nullptr : operands.a_prologue,
+            shares ? nullptr : operands.b_prologue);
   Operands at;
   at.a = e.Arg(operands.a);
   at.b = e.Arg(operands.b);
   if (!schedule.pack_a) at.a = e.Offset(at.a, problem.a_first * e.a_bytes);
   if (schedule.b != GemmB::kPrepacked) at.b = e.Offset(at.b, problem.b_first * e.b_bytes);
   if (schedule.scratch_bytes > 0) at.scratch = e.Arg(operands.scratch);
-  if (!epilogue) {
+  if (!shares) {
     at.c = e.Arg(operands.c);
     GemmLoops(e, at).Emit();
     return OkStatus();
   }
-  at.finish = EmitFinish(*function, problem, schedule, epilogue);
+  at.finish = EmitFinish(*function, problem, schedule, operands.c, epilogue);
   if (!at.scratch) at.scratch = llvm::Constant::getNullValue(e.b.getPtrTy());
   std::vector<Value*> args;
   for (llvm::Argument& arg : function->args()) args.push_back(&arg);
-  args.insert(args.end(), {at.a, at.b, at.scratch, at.finish});
-  e.b.CreateCall(SharedGemm(*function, problem, schedule, operands), args);
+  args.insert(args.end(), {at.a, at.b, at.scratch, at.finish, e.n_panels, e.block_n, e.b_step});
+  e.b.CreateCall(shared.Get(*function), args);
   e.b.CreateRetVoid();
   MakeQuick(function);  // one call
   return OkStatus();

@@ -24,7 +24,10 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
       i64(b.getInt64Ty()),
       vector_bytes(element_bytes * schedule.lanes),
       n_vectors((problem.n + schedule.lanes - 1) / schedule.lanes),
-      ragged(problem.n % schedule.lanes != 0) {
+      ragged(problem.n % schedule.lanes != 0),
+      n_panels(Int(schedule.n_panels)),
+      block_n(Int(schedule.block_n)),
+      b_step(Int(problem.b_k * b_bytes)) {
   for (const GemmPrologue* prologue : {a_prologue, b_prologue}) {
     if (prologue) prologue->begin(b, function->getArg(1));
   }
@@ -53,6 +56,12 @@ Value* Emitter::Add(Value* x, Value* y) {
   if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(x); c && c->isZero()) return y;
   if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(y); c && c->isZero()) return x;
   return b.CreateAdd(x, y);
+}
+
+Value* Emitter::Multiply(Value* x, Value* y) {
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(x)) return Scale(y, c->getSExtValue());
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(y)) return Scale(x, c->getSExtValue());
+  return b.CreateMul(x, y);
 }
 
 Value* Emitter::MulAdd(Value* x, Value* y, Value* accumulator) {
@@ -189,8 +198,8 @@ Value* Emitter::KOffsetA(Value* k_block) {
 }
 
 Value* Emitter::KOffsetB(Value* k_block) {
-  const int64_t step = p.k_outer.empty() ? p.b_k : p.k_outer[0].b;
-  return Scale(k_block, s.kc / p.InnerK() * step * b_bytes);
+  if (p.k_outer.empty()) return Multiply(Scale(k_block, s.kc), b_step);
+  return Scale(k_block, s.kc / p.InnerK() * p.k_outer[0].b * b_bytes);
 }
 
 Value* Emitter::PackedBOffset(Value* batch, Value* k_block, Value* panel, Value* k_count) {

@@ -32,6 +32,11 @@ struct Emitter {
   int64_t vector_bytes;
   int64_t n_vectors;
   bool ragged;
+  // Constants, or what is told to code that gemms of several widths share: the panels that cover n,
+  // how many of them go together, and how far the steps of B in place are apart; in bytes.
+  llvm::Value* n_panels;
+  llvm::Value* block_n;
+  llvm::Value* b_step;
 
   llvm::Value* Int(int64_t value) { return llvm::ConstantInt::getSigned(i64, value); }
   // The i-th of the kernel's args.
@@ -41,6 +46,7 @@ struct Emitter {
   // value * factor + addend, with constants folded; `addend` may be null.
   llvm::Value* Scale(llvm::Value* value, int64_t factor);
   llvm::Value* Add(llvm::Value* x, llvm::Value* y);
+  llvm::Value* Multiply(llvm::Value* x, llvm::Value* y);
   llvm::Value* Min(llvm::Value* x, llvm::Value* y) { return EmitMin(b, x, y); }
   llvm::Value* MulAdd(llvm::Value* x, llvm::Value* y, llvm::Value* accumulator);
   llvm::Value* Sum(llvm::Value* x, llvm::Value* y);
@@ -100,7 +106,7 @@ struct TileOperands {
   bool b_packed;
   int64_t a_m;
   int64_t a_k;
-  int64_t b_k;
+  llvm::Value* b_k;
   int64_t b_vector;
   llvm::Value* mask = nullptr;  // of the panel's last vector, when B is read in place
   llvm::Value* k = nullptr;     // steps
@@ -108,7 +114,7 @@ struct TileOperands {
   // go on per iteration.
   std::vector<llvm::Value*> prefetch = {};
   int64_t prefetch_lines = 1;
-  int64_t prefetch_step = 0;
+  llvm::Value* prefetch_step = nullptr;
   std::vector<llvm::Value*> columns = {};  // of inner products: offsets of the columns from b
 };
 

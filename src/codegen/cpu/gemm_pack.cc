@@ -69,16 +69,15 @@ void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, V
               Value* panel_bytes) {
   const int64_t row_bytes = e.s.nv * e.vector_bytes;
   const int64_t source_bytes = e.s.lanes * e.b_bytes;
-  const int64_t source_step = e.p.b_k * e.b_bytes;
   e.Loop(e.Int(0), k, 1, "pack", [&](Value* step) {
-    Value* row = e.Offset(source, e.Scale(step, source_step));
+    Value* row = e.Offset(source, e.Multiply(step, e.b_step));
     Value* to = e.Offset(packed, e.Scale(step, row_bytes));
     e.Loop(e.Int(0), count, 1, "pack.panel", [&](Value* i) {
       Value* first_vector = e.PanelVector(e.Add(panel, i));
       Value* in = e.Offset(row, e.Scale(first_vector, source_bytes));
       Value* out = e.Offset(to, e.b.CreateMul(i, panel_bytes));
       for (int64_t line = 0; line < e.s.nv * source_bytes; line += 64) {
-        e.Prefetch(e.Offset(in, kPrefetchSteps * source_step + line));
+        e.Prefetch(e.Offset(in, e.Add(e.Scale(e.b_step, kPrefetchSteps), e.Int(line))));
       }
       Value* mask = nullptr;
       if (e.ragged) {

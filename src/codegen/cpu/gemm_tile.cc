@@ -14,7 +14,7 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
   const int nv = e.s.nv;
   std::vector<Value*> columns;
   for (int v = 0; v < nv; ++v) {
-    Value* pointer = e.Offset(b, step * o.b_k + v * o.b_vector);
+    Value* pointer = e.Offset(b, e.Add(e.Scale(o.b_k, step), e.Int(v * o.b_vector)));
     Value* mask = v == nv - 1 ? o.mask : nullptr;
     columns.push_back(o.b_packed ? e.LoadVector(pointer, mask, true)
                                  : e.LoadB(e.s.lanes, pointer, mask));
@@ -35,7 +35,7 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
 // A pointer and how far it goes on per iteration, in bytes.
 struct Cursor {
   Value* pointer;
-  int64_t step;
+  Value* step;
 };
 
 // Asks for the lines of the cursors behind the first two, which are A's and B's.
@@ -86,7 +86,8 @@ void AccumulateLoop(Emitter& e, std::vector<Cursor>& cursors, Value* iterations,
 // A loop of the sum: how often it goes round, and how far A and B are from turn to turn; in bytes.
 struct Level {
   Value* turns;
-  int64_t a, b;
+  int64_t a;
+  Value* b;
 };
 
 // From the outermost to the steps themselves. Levels that both operands walk as one are one.
@@ -94,12 +95,14 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
   struct Known {
     int64_t size, a, b;
   };
-  std::vector<Known> known = {{e.p.k, o.a_k, o.b_k}};
+  if (e.p.k_outer.empty()) return {{o.k, o.a_k, o.b_k}};
+  const int64_t b_k = llvm::cast<llvm::ConstantInt>(o.b_k)->getSExtValue();
+  std::vector<Known> known = {{e.p.k, o.a_k, b_k}};
   int64_t below = e.p.k;
   for (size_t i = e.p.k_outer.size(); i-- > 0;) {
     const kernel::GemmSumLevel& level = e.p.k_outer[i];
     int64_t a = o.a_packed ? o.a_k * below : level.a * e.a_bytes;
-    int64_t b = o.b_packed ? o.b_k * below : level.b * e.b_bytes;
+    int64_t b = o.b_packed ? b_k * below : level.b * e.b_bytes;
     below *= level.size;
     Known& inner = known.back();
     if (a == inner.a * inner.size && b == inner.b * inner.size) {
@@ -110,7 +113,7 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
   }
   std::vector<Level> levels;
   for (size_t i = known.size(); i-- > 0;) {
-    levels.push_back({e.Int(known[i].size), known[i].a, known[i].b});
+    levels.push_back({e.Int(known[i].size), known[i].a, e.Int(known[i].b)});
   }
   // A block of k has some of the outermost one's turns.
   if (e.s.k_blocks > 1) {
@@ -124,8 +127,8 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
 void SumSteps(Emitter& e, const TileOperands& o, const Level& level, std::vector<Cursor>& cursors,
               std::vector<Value*>& accumulators) {
   const int unroll = e.s.unroll;
-  cursors[0].step = unroll * level.a;
-  cursors[1].step = unroll * level.b;
+  cursors[0].step = e.Int(unroll * level.a);
+  cursors[1].step = e.Scale(level.b, unroll);
   for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = o.prefetch_step;
   TileOperands steps = o;
   steps.a_k = level.a;
@@ -148,7 +151,7 @@ void SumSteps(Emitter& e, const TileOperands& o, const Level& level, std::vector
   });
   for (int64_t number = 0; number < tail; ++number) step(number);
   cursors[0].pointer = e.Offset(cursors[0].pointer, tail * level.a);
-  cursors[1].pointer = e.Offset(cursors[1].pointer, tail * level.b);
+  cursors[1].pointer = e.Offset(cursors[1].pointer, e.Scale(level.b, tail));
 }
 
 // The loops from level `at` on, behind which pointers stand where these have led them.
@@ -158,9 +161,9 @@ void SumLevels(Emitter& e, const TileOperands& o, const std::vector<Level>& leve
   // The advance not made by the loops below, which have equal trip counts.
   const Level& inner = levels[at + 1];
   int64_t turns = llvm::cast<llvm::ConstantInt>(inner.turns)->getSExtValue();
-  cursors[0].step = levels[at].a - turns * inner.a;
-  cursors[1].step = levels[at].b - turns * inner.b;
-  for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = 0;
+  cursors[0].step = e.Int(levels[at].a - turns * inner.a);
+  cursors[1].step = e.b.CreateSub(levels[at].b, e.Scale(inner.b, turns));
+  for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = e.Int(0);
   AccumulateLoop(e, cursors, levels[at].turns, accumulators, [&] {
     std::vector<Cursor> below = cursors;
     SumLevels(e, o, levels, at + 1, below, accumulators);
@@ -205,8 +208,8 @@ Value* SumLanes(Emitter& e, std::vector<Value*> vectors) {
 std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
   std::vector<Value*> accumulators(static_cast<size_t>(e.s.mr * e.s.nv),
                                    llvm::Constant::getNullValue(e.vector));
-  std::vector<Cursor> cursors = {{o.a, 0}, {o.b, 0}};
-  for (Value* line : o.prefetch) cursors.push_back({line, 0});
+  std::vector<Cursor> cursors = {{o.a, e.Int(0)}, {o.b, e.Int(0)}};
+  for (Value* line : o.prefetch) cursors.push_back({line, e.Int(0)});
   SumLevels(e, o, LevelsOf(e, o), 0, cursors, accumulators);
   return accumulators;
 }
@@ -216,7 +219,8 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
   const int nr = e.s.nr;
   std::vector<Value*> accumulators(static_cast<size_t>(mr * nr),
                                    llvm::Constant::getNullValue(e.vector));
-  std::vector<Cursor> cursors = {{o.a, e.s.lanes * e.a_bytes}, {o.b, e.s.lanes * e.b_bytes}};
+  std::vector<Cursor> cursors = {{o.a, e.Int(e.s.lanes * e.a_bytes)},
+                                 {o.b, e.Int(e.s.lanes * e.b_bytes)}};
   for (Value* line : o.prefetch) cursors.push_back({line, o.prefetch_step});
   auto step = [&](Value* mask) {
     Value* a = cursors[0].pointer;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -61,6 +62,9 @@ struct Case {
   Epilogue epilogue = Epilogue::kNone;
   // Changes the schedule that was chosen.
   std::function<void(GemmSchedule&)> change;
+  // Unless 0, the module has another gemm already, of row-major arrays of this width, with an
+  // epilogue: the two are expected to share their code.
+  int64_t other_width = 0;
 };
 
 template <typename T>
@@ -102,8 +106,23 @@ class Checker {
     auto jit = KernelJit::Create(case_.cpu);
     ASSERT_TRUE(jit.ok()) << jit.status().ToString();
     jit_ = *std::move(jit);
-    Status added = jit_->Add("gemm", [&](llvm::Function* f) {
-      return EmitGemm(f, p_, s_, {.a = 0, .b = 1, .c = 2, .scratch = 3}, MakeEpilogue());
+    Status added;
+    if (case_.other_width > 0) {
+      GemmProblem other = p_;
+      other.n = other.b_k = other.c_m = case_.other_width;
+      GemmSchedule s = s_;
+      CompleteGemmSchedule(case_.cpu, other, s);
+      added = jit_->Add("other", [&](llvm::Function* f) {
+        return EmitGemm(f, other, s, {.a = 0, .b = 1, .c = 2, .scratch = 3},
+                        [](llvm::IRBuilder<>&, const GemmVector&) {});
+      });
+      ASSERT_TRUE(added.ok()) << added.ToString();
+    }
+    added = jit_->Add("gemm", [&](llvm::Function* f) {
+      Status emitted = EmitGemm(f, p_, s_, {.a = 0, .b = 1, .c = 2, .scratch = 3}, MakeEpilogue());
+      auto shared = [](const llvm::Function& g) { return g.getName().starts_with("gemm of any"); };
+      if (case_.other_width > 0) EXPECT_EQ(std::ranges::count_if(*f->getParent(), shared), 1);
+      return emitted;
     });
     ASSERT_TRUE(added.ok()) << added.ToString();
     if (s_.pack_a) {
@@ -447,6 +466,38 @@ TEST(CodegenGemm, Blocks) {
                      s.items_along_m = variant % 2 == 0;
                    }});
           }
+        }
+      }
+    }
+  }
+}
+
+// Gemms that differ in their widths only, and in what they do with their results.
+TEST(CodegenGemm, ShareTheirCode) {
+  for (const target::Cpu& cpu : Cpus()) {
+    const int lanes = cpu.vector_bytes / 4;
+    for (GemmB b : {GemmB::kInPlace, GemmB::kPackPanel}) {
+      for (int variant = 0; variant < 4; ++variant) {
+        for (Epilogue epilogue : {Epilogue::kNone, Epilogue::kBiasRelu}) {
+          // Alone, what goes straight to C is less code.
+          const bool blocks = variant > 0;
+          if (!blocks && epilogue == Epilogue::kNone) continue;
+          Check({.cpu = cpu,
+                 .problem = GemmProblem::RowMajor(kF32, 23, 5 * 2 * lanes, 90),
+                 .epilogue = epilogue,
+                 .change =
+                     [=](GemmSchedule& s) {
+                       s.b = b;
+                       s.mr = 5;
+                       s.nv = 2;
+                       s.block_m = 2;
+                       s.block_n = 3;
+                       s.kc = blocks ? 32 : 90;
+                       s.panels_inner = variant >= 2;
+                       s.items_along_m = variant % 2 == 0;
+                       s.prefetch_b = b == GemmB::kInPlace;
+                     },
+                 .other_width = (variant == 3 ? 2 : 7) * 2 * lanes});
         }
       }
     }

@@ -41,6 +41,9 @@ double StepCycles(int mr, int nv) { return std::max({mr * nv / 2.0, (mr + nv) / 
 // Cycles that each tile takes beside its steps: its stores, mostly.
 double TileCycles(int mr, int nv) { return 12 + 0.75 * mr * nv; }
 
+// Vectors of a tile whose steps are long beside the counting of a loop.
+constexpr int kLargeTile = 20;
+
 // The register tile that covers C in the least time.
 void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   const int64_t vectors = CeilDiv(p.n, s.lanes);
@@ -72,8 +75,13 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   }
   s.cycles = best * static_cast<double>(p.BatchSize());
   s.kc = std::max<int64_t>(total_k, 1);
-  // A few steps inside of another loop are no loop.
-  s.unroll = p.k_outer.empty() || p.k > 8 ? 2 : static_cast<int>(p.k);
+  // A few steps inside of another loop are no loop. One step of a large tile hides the loop's own
+  // instructions already, and twice the code would take LLVM longer.
+  if (!p.k_outer.empty() && p.k <= 8) {
+    s.unroll = static_cast<int>(p.k);
+  } else {
+    s.unroll = s.mr * s.nv >= kLargeTile ? 1 : 2;
+  }
 }
 
 // Few rows or few columns, whose operands are contiguous along k: packing would cost more than it
