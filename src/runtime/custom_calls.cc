@@ -22,8 +22,9 @@ Status RunGuarded(const lib::Function& function, const kiln_frame* frame, void* 
   }
 }
 
-// "fft 'x'", or "custom call 'x' of target".
-std::string NameOf(const program::LaunchInfo& info) {
+}  // namespace
+
+std::string CallName(const program::LaunchInfo& info) {
   constexpr std::string_view kOwn = "kiln.";
   std::string ops = Join(info.op_names, ", ");
   if (StartsWith(info.kernel_name, kOwn)) {
@@ -31,8 +32,6 @@ std::string NameOf(const program::LaunchInfo& info) {
   }
   return Cat("custom-call '", ops, "' of ", info.kernel_name);
 }
-
-}  // namespace
 
 Status CustomCallRegistry::Add(std::string_view target, Maker& make) {
   if (target.empty()) return InvalidArgument("the name of a custom call's target is empty");
@@ -94,7 +93,7 @@ Result<ProgramCalls> ProgramCalls::Make(const program::Program& program,
     auto& prepared = known[{call->target, call->config}];
     if (!prepared) {
       auto fail = [&](const Status& status) {
-        return status.WithContext(NameOf(program.launches[call->id]));
+        return status.WithContext(CallName(program.launches[call->id]));
       };
       auto signature = CallSignature::Decode(call->config);
       if (!signature.ok()) return fail(signature.status());
@@ -114,7 +113,7 @@ Status ProgramCalls::Run(const program::Program& program, program::LaunchId laun
                          const kiln_frame* frame, void* const* args) const {
   Status status = RunGuarded(*at(launch).function, frame, args);
   if (status.ok()) return status;
-  return status.WithContext(NameOf(program.launches[launch]));
+  return status.WithContext(CallName(program.launches[launch]));
 }
 
 namespace {

@@ -39,6 +39,9 @@ class CustomCallRegistry {
   std::map<std::string, Maker, std::less<>> makers_;
 };
 
+// The call in messages: "fft 'x'", or "custom-call 'x' of target".
+std::string CallName(const program::LaunchInfo& info);
+
 // A device's environment for the calls of its programs.
 struct CallHost {
   const CustomCallRegistry* registry = nullptr;  // null: the library's functions alone

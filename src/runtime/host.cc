@@ -6,9 +6,9 @@
 #include <mutex>
 #include <string_view>
 
-#include "base/float_environment.h"
 #include "base/strings.h"
 #include "runtime/custom_calls.h"
+#include "runtime/launch.h"
 #include "runtime/lib/parallel.h"
 
 namespace kiln::runtime {
@@ -16,40 +16,36 @@ namespace {
 
 HostRun& RunOf(const kiln_frame* frame) { return *static_cast<HostRun*>(frame->host); }
 
-struct KernelRun {
-  const kiln_frame* frame;
-  kiln_kernel_fn kernel;
-  void* const* args;
-  int64_t items, tasks;
-  int64_t slice;  // after so many items it is first asked whether the run is to end
-};
-
 // Tasks take some ten microseconds, so these some milliseconds.
 constexpr double kTasksPerSlice = 256;
 // The items between two polls, after the first one.
 constexpr auto kLeastBetweenLooks = std::chrono::milliseconds(1);
 constexpr auto kMostBetweenLooks = std::chrono::milliseconds(8);
 
-int32_t FailCancelled(const kiln_frame* frame) {
-  constexpr std::string_view kMessage = "the execution was cancelled";
-  return frame->table->fail(frame, static_cast<int32_t>(Code::kCancelled), kMessage.data(),
-                            static_cast<int64_t>(kMessage.size()));
+// The items after which it is first asked whether the run is to end.
+int64_t FirstSlice(const KernelRun& run) {
+  // With as few items as tasks, an item may take any time.
+  if (run.tasks >= run.items) return 1;
+  const auto items = static_cast<double>(run.items);
+  const double slice = items * kTasksPerSlice / static_cast<double>(run.tasks);
+  return static_cast<int64_t>(std::clamp(slice, 1.0, items));
 }
 
-void RunItems(const KernelRun& run, Range range) {
+// Ends early where the run is cancelled.
+void RunPolled(const KernelRun& run, Range range) {
   if (!run.frame->cancel) {
-    run.kernel(run.frame, run.args, range.begin, range.end);
+    RunRange(run, range);
     return;
   }
-  int64_t slice = run.slice;
+  int64_t slice = FirstSlice(run);
   while (true) {
-    int64_t end = slice < range.end - range.begin ? range.begin + slice : range.end;
-    if (end == range.end) {
-      run.kernel(run.frame, run.args, range.begin, end);
+    if (slice >= range.end - range.begin) {
+      RunRange(run, range);
       return;
     }
+    const int64_t end = range.begin + slice;
     auto start = std::chrono::steady_clock::now();
-    run.kernel(run.frame, run.args, range.begin, end);
+    RunRange(run, {range.begin, end});
     auto took = std::chrono::steady_clock::now() - start;
     if (took < kLeastBetweenLooks) slice *= 2;
     if (took > kMostBetweenLooks) slice = std::max<int64_t>(slice / 2, 1);
@@ -61,28 +57,12 @@ void RunItems(const KernelRun& run, Range range) {
   }
 }
 
-void ParallelFor(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args, int64_t items,
+void RunParallel(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args, int64_t items,
                  int64_t tasks) {
-  if (items <= 0) return;
-  int64_t pieces = std::min<int64_t>({tasks, frame->threads, items});
-  // With as few items as tasks, an item may take any time.
-  double slice =
-      tasks < items ? static_cast<double>(items) * kTasksPerSlice / static_cast<double>(tasks) : 1;
-  KernelRun run{frame,  kernel,
-                args,   items,
-                pieces, static_cast<int64_t>(std::clamp(slice, 1.0, static_cast<double>(items)))};
-  if (pieces <= 1) {
-    RunItems(run, {0, items});
-    return;
-  }
-  RunOf(frame).pool->Run(
-      pieces,
-      [](void* context, int64_t task) {
-        const KernelRun& r = *static_cast<KernelRun*>(context);
-        DefaultFloatEnvironment environment;
-        RunItems(r, PieceOf(r.items, r.tasks, task));
-      },
-      &run);
+  ParallelFor<RunPolled>(frame, kernel, args, items, tasks,
+                         [frame](int64_t count, void (*work)(void*, int64_t), void* context) {
+                           RunOf(frame).pool->Run(count, work, context);
+                         });
 }
 
 int32_t Fail(const kiln_frame* frame, int32_t code, const char* message, int64_t size) {
@@ -128,32 +108,8 @@ void TraceEnd(const kiln_frame* frame, int32_t step) {
   run.trace->Add(std::move(event));
 }
 
-int32_t Launch(const kiln_frame* frame, void** args, const kiln_kernel_fn* kernels,
-               const int64_t* data, int64_t count) {
-  for (int64_t k = 0; k < count; ++k) {
-    const int64_t *operand = data + KILN_LAUNCH_FIELDS, operands = data[KILN_LAUNCH_OPERANDS];
-    for (int64_t i = 0; i < operands; ++i, operand += 2) {
-      args[i] = static_cast<std::byte*>(frame->buffers[operand[0]]) + operand[1];
-    }
-    const auto step = static_cast<int32_t>(data[KILN_LAUNCH_STEP]);
-    const int64_t items = data[KILN_LAUNCH_ITEMS], tasks = data[KILN_LAUNCH_TASKS];
-    const bool is_traced = frame->trace && step >= 0;
-    if (is_traced) frame->table->trace_begin(frame, step);
-    if (tasks > 1) {
-      frame->table->parallel_for(frame, kernels[k], args, items, tasks);
-    } else if (items > 0) {
-      kernels[k](frame, args, 0, items);
-    }
-    if (data[KILN_LAUNCH_FINISH] != 0) kernels[k](frame, args, items, items + 1);
-    if (is_traced) frame->table->trace_end(frame, step);
-    if (lib::IsCancelled(frame)) return FailCancelled(frame);
-    data = operand;
-  }
-  return 0;
-}
-
 constexpr kiln_frame_table kTable = {
-    .parallel_for = ParallelFor,
+    .parallel_for = RunParallel,
     .call = Call,
     .trace_begin = TraceBegin,
     .trace_end = TraceEnd,

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/launch.h"
+
 namespace kiln::runtime {
 
 class ThreadPool {
@@ -30,16 +32,5 @@ class ThreadPool {
   const int threads_;
   std::unique_ptr<State> state_;
 };
-
-// The piece [begin, end) of [0, items) that is number `piece` of `pieces`: contiguous, sizes differ
-// by one at most.
-struct Range {
-  int64_t begin, end;
-};
-inline Range PieceOf(int64_t items, int64_t pieces, int64_t piece) {
-  int64_t size = items / pieces, rest = items % pieces;
-  int64_t begin = piece * size + (piece < rest ? piece : rest);
-  return {begin, begin + size + (piece < rest ? 1 : 0)};
-}
 
 }  // namespace kiln::runtime
