@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "target/cpu_features.h"
 
 namespace kiln::target {
 namespace {
@@ -12,10 +13,6 @@ namespace {
 int64_t CacheBytes(int name, int64_t fallback) {
   long bytes = sysconf(name);
   return bytes > 0 ? bytes : fallback;
-}
-
-void AddFeature(Cpu& cpu, bool present, const char* name) {
-  if (present) cpu.features.push_back(name);
 }
 
 // Vectors of 64 bytes need the AVX-512 subset that compilers assume since Skylake.
@@ -102,14 +99,43 @@ std::string Target::ToString() const {
   return "";
 }
 
-Target HostCpu() {
+Target X86WithFeatures(const std::vector<std::string>& features) {
+  // Those that code generation may use.
+  constexpr std::string_view kKnown[] = {
+      "sse4.1",   "sse4.2",     "popcnt",     "avx",      "avx2",     "fma",
+      "bmi",      "bmi2",       "avx512f",    "avx512cd", "avx512bw", "avx512dq",
+      "avx512vl", "avx512vnni", "avx512bf16", "lzcnt",    "f16c"};
   Target t;
   t.kind = Kind::kCpu;
   Cpu& cpu = t.cpu;
-#if defined(__x86_64__)
   cpu.triple = "x86_64-unknown-linux-gnu";
+  for (std::string_view known : kKnown) {
+    if (std::ranges::find(features, known) != features.end()) cpu.features.emplace_back(known);
+  }
+  cpu.has_fma = cpu.Has("fma");
+  cpu.has_f16 = cpu.Has("f16c");
+  SetVectors(cpu, HasAvx512(cpu) ? 64 : cpu.Has("avx2") ? 32 : 16);
+  return t;
+}
+
+Target BaselineAArch64() {
+  Target t;
+  t.kind = Kind::kCpu;
+  Cpu& cpu = t.cpu;
+  cpu.triple = "aarch64-unknown-linux-gnu";
+  cpu.features = {"neon"};
+  cpu.has_fma = true;
+  cpu.has_f16 = true;
+  cpu.vector_registers = 32;
+  return t;
+}
+
+Target HostCpu() {
+#if defined(__x86_64__)
+  std::vector<std::string> features;
   __builtin_cpu_init();
-#define KILN_FEATURE(name) AddFeature(cpu, __builtin_cpu_supports(name), name)
+#define KILN_FEATURE(name) \
+  if (__builtin_cpu_supports(name)) features.push_back(name)
   KILN_FEATURE("sse4.1");
   KILN_FEATURE("sse4.2");
   KILN_FEATURE("popcnt");
@@ -127,22 +153,20 @@ Target HostCpu() {
   KILN_FEATURE("avx512bf16");
 #undef KILN_FEATURE
   // GCC 12 does not know these two by name; all processors with AVX2 have them.
-  AddFeature(cpu, cpu.Has("avx2"), "lzcnt");
-  AddFeature(cpu, cpu.Has("avx2"), "f16c");
-  cpu.has_fma = cpu.Has("fma");
-  cpu.has_f16 = cpu.Has("f16c");
-  SetVectors(cpu, HasAvx512(cpu) ? 64 : cpu.Has("avx2") ? 32 : 16);
+  if (__builtin_cpu_supports("avx2")) features.insert(features.end(), {"lzcnt", "f16c"});
+  Target t = X86WithFeatures(features);
+  Cpu& cpu = t.cpu;
   cpu.l1_bytes = CacheBytes(_SC_LEVEL1_DCACHE_SIZE, cpu.l1_bytes);
   cpu.l2_bytes = CacheBytes(_SC_LEVEL2_CACHE_SIZE, cpu.l2_bytes);
   cpu.l3_bytes = CacheBytes(_SC_LEVEL3_CACHE_SIZE, cpu.l3_bytes);
-#elif defined(__aarch64__)
-  cpu.triple = "aarch64-unknown-linux-gnu";
-  cpu.features = {"neon"};
-  cpu.has_fma = true;
-  cpu.has_f16 = true;
-  cpu.vector_registers = 32;
-#endif
   return t;
+#elif defined(__aarch64__)
+  return BaselineAArch64();
+#else
+  Target t;
+  t.kind = Kind::kCpu;
+  return t;
+#endif
 }
 
 Target HostCpuWithVectors(int bytes) {
