@@ -21,16 +21,20 @@ set(KILN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Kiln)
 configure_package_config_file(${KILN_CMAKE_DIR}/KilnConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/package/KilnConfig.cmake
                               INSTALL_DESTINATION ${KILN_PACKAGE_DIR}
-                              PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+                              PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR
+                                        CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/KilnConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 file(RELATIVE_PATH KILN_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-configure_file(${KILN_CMAKE_DIR}/kiln.pc.in ${PROJECT_BINARY_DIR}/package/kiln.pc @ONLY)
+foreach(module kiln kiln_rt)
+  configure_file(${KILN_CMAKE_DIR}/${module}.pc.in ${PROJECT_BINARY_DIR}/package/${module}.pc @ONLY)
+endforeach()
 
 file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/kiln/*.h)
 kiln_install(DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln ${headers})
 kiln_install(DESTINATION ${CMAKE_INSTALL_LIBDIR} PROGRAM STRIP
              $<TARGET_FILE:kiln> $<TARGET_SONAME_FILE:kiln> $<TARGET_LINKER_FILE:kiln>)
+kiln_install(DESTINATION ${CMAKE_INSTALL_LIBDIR} $<TARGET_FILE:kiln_rt_archive>)
 foreach(tool ${KILN_TOOLS})
   kiln_install(DESTINATION ${CMAKE_INSTALL_BINDIR} PROGRAM STRIP $<TARGET_FILE:${tool}>)
 endforeach()
@@ -50,6 +54,8 @@ if(KILN_PYTHON_DIR)
   kiln_install(DESTINATION ${KILN_PYTHON_DIR}/kiln ${python_files})
 endif()
 
-kiln_install(DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${PROJECT_BINARY_DIR}/package/kiln.pc)
+kiln_install(DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${PROJECT_BINARY_DIR}/package/kiln.pc
+             ${PROJECT_BINARY_DIR}/package/kiln_rt.pc)
 kiln_install(DESTINATION ${KILN_PACKAGE_DIR} ${PROJECT_BINARY_DIR}/package/KilnConfig.cmake
-             ${PROJECT_BINARY_DIR}/package/KilnConfigVersion.cmake)
+             ${PROJECT_BINARY_DIR}/package/KilnConfigVersion.cmake
+             ${KILN_CMAKE_DIR}/KilnAddProgram.cmake)

@@ -26,7 +26,9 @@ def main():
         return 1
     with open(f'{args.include}/kiln/kiln.h') as f:
         umbrella = f.read()
-    failed = [h for h in headers if h != 'kiln/kiln.h' and f'#include "{h}"' not in umbrella]
+    # Of another library.
+    apart = ('kiln/kiln.h', 'kiln/aot.h')
+    failed = [h for h in headers if h not in apart and f'#include "{h}"' not in umbrella]
     for header in failed:
         print(f'kiln/kiln.h does not include {header}')
     with tempfile.TemporaryDirectory() as folder:

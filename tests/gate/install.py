@@ -2,7 +2,8 @@
 """usage: install.py --source DIR --build DIR --cmake CMAKE --cc CC --libdir lib --generator NAME
 
 Installs into a temporary prefix and uses the installed tree from outside: through pkg-config and
-through find_package(Kiln), the latter after the tree was moved. Then installs again over a library
+through find_package(Kiln), the latter after the tree was moved, each with a program compiled ahead of
+time, too. Then installs again over a library
 that a running process has mapped: the file is replaced, not overwritten.
 """
 
@@ -26,6 +27,29 @@ project(Outside C)
 find_package(Kiln @VERSION@ REQUIRED)
 add_executable(outside outside.c)
 target_link_libraries(outside PRIVATE kiln::kiln)
+kiln_add_program(double twice.hlo NAME twice TARGET x86-64-v2)
+add_executable(ahead ahead.c)
+target_link_libraries(ahead PRIVATE double)
+"""
+
+AHEAD = r"""
+#include <stdio.h>
+#include "twice.h"
+static _Alignas(64) float x[4] = {1, 2, 3, 4}, y[4];
+int main(void) {
+  kiln_aot_error error;
+  kiln_aot_instance* twice = kiln_aot_create(&twice_program, NULL, &error);
+  if (!twice || twice_run(twice, x, y, &error) != 0) return printf("%s\n", error.text), 1;
+  kiln_aot_destroy(twice);
+  return printf("%g\n", y[3]) < 0;
+}
+"""
+
+TWICE = """HloModule twice
+ENTRY e {
+  x = f32[4] parameter(0)
+  ROOT y = f32[4] add(x, x)
+}
 """
 
 # Holds the library mapped; calls into it once more when its input ends.
@@ -55,7 +79,9 @@ def install(args, prefix, destdir=''):
 def check_tree(prefix, libdir):
     wanted = ['include/kiln/kiln.h', f'{libdir}/libkiln.so', f'{libdir}/libkiln.so.0',
               f'{libdir}/libkiln_pjrt.so',
-              f'{libdir}/pkgconfig/kiln.pc', f'{libdir}/cmake/Kiln/KilnConfig.cmake']
+              f'{libdir}/pkgconfig/kiln.pc', f'{libdir}/cmake/Kiln/KilnConfig.cmake',
+              'include/kiln/aot.h', 'bin/kiln-aot', f'{libdir}/libkiln_rt.a',
+              f'{libdir}/pkgconfig/kiln_rt.pc']
     for path in wanted:
         if not os.path.exists(f'{prefix}/{path}'):
             sys.exit(f'{path} was not installed')
@@ -63,6 +89,12 @@ def check_tree(prefix, libdir):
         for name in names:
             if name.startswith('.'):
                 sys.exit(f'{folder}/{name} was left behind')
+
+
+def check_ahead(program):
+    printed = run(program).strip()
+    if printed != '8':
+        sys.exit(f'a program compiled ahead of time printed {printed}, not 8')
 
 
 def use_pkg_config(args, prefix, work):
@@ -74,6 +106,11 @@ def use_pkg_config(args, prefix, work):
     printed = run(f'{work}/outside').strip()
     if printed != version:
         sys.exit(f'kiln.pc says {version}, the library {printed}')
+    tool = run('pkg-config', '--variable=kiln_aot', 'kiln_rt', env=env).strip()
+    run(tool, f'{work}/twice.hlo', '-o', f'{work}/twice.o')
+    flags = run('pkg-config', '--cflags', '--libs', 'kiln_rt', env=env).split()
+    run(args.cc, f'{work}/ahead.c', f'{work}/twice.o', *flags, '-o', f'{work}/ahead')
+    check_ahead(f'{work}/ahead')
     return version
 
 
@@ -86,6 +123,7 @@ def use_find_package(args, prefix, work, version):
     printed = run(f'{work}/build/outside').strip()
     if printed != version:
         sys.exit(f'find_package: the library is {printed}, not {version}')
+    check_ahead(f'{work}/build/ahead')
     # The examples are projects of their own, too; it is enough that CMake accepts them.
     run(args.cmake, '-S', f'{args.source}/docs/examples', '-B', f'{work}/examples',
         '-G', args.generator, f'-DCMAKE_PREFIX_PATH={prefix}', f'-DCMAKE_C_COMPILER={args.cc}')
@@ -143,8 +181,9 @@ def main():
         parser.add_argument('--' + name, required=True)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
-        with open(f'{work}/outside.c', 'w') as f:
-            f.write(PROGRAM)
+        for name, text in (('outside.c', PROGRAM), ('ahead.c', AHEAD), ('twice.hlo', TWICE)):
+            with open(f'{work}/{name}', 'w') as f:
+                f.write(text)
         install(args, '/usr', destdir=f'{work}/stage')
         check_tree(f'{work}/stage/usr', args.libdir)
         os.rename(f'{work}/stage/usr', f'{work}/moved')

@@ -1,0 +1,50 @@
+# kiln_add_program(target FILE
+#   [NAME name] [TARGET cpu | MULTI_VERSION] [THREADS n] [ENTRY function] [SYMBOLS name=size...]
+#   [FULL] [CXX] [CLASS name] [NAMESPACE name])
+#
+# Compiles a program (HLO text, StableHLO text or bytecode) ahead of time, and makes a library of it:
+# what links `target` includes "name.h", and is linked with the object and libkiln_rt.a. NAME is
+# that of the target by default. The other arguments are options of kiln-aot.
+function(kiln_add_program target file)
+  cmake_parse_arguments(arg "MULTI_VERSION;FULL;CXX" "NAME;TARGET;THREADS;ENTRY;CLASS;NAMESPACE"
+                        "SYMBOLS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "kiln_add_program(${target}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_NAME)
+    string(MAKE_C_IDENTIFIER "${target}" arg_NAME)
+  endif()
+  get_filename_component(file "${file}" ABSOLUTE)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}.kiln")
+  file(MAKE_DIRECTORY "${folder}")
+  set(object "${folder}/${arg_NAME}.o")
+  set(header "${folder}/${arg_NAME}.h")
+  set(options --name ${arg_NAME} --output "${object}" --header "${header}")
+  foreach(option TARGET THREADS ENTRY CLASS NAMESPACE)
+    if(DEFINED arg_${option})
+      string(TOLOWER ${option} name)
+      list(APPEND options --${name} ${arg_${option}})
+    endif()
+  endforeach()
+  foreach(flag MULTI_VERSION FULL CXX)
+    if(arg_${flag})
+      string(TOLOWER ${flag} name)
+      string(REPLACE "_" "-" name ${name})
+      list(APPEND options --${name})
+    endif()
+  endforeach()
+  foreach(symbol ${arg_SYMBOLS})
+    list(APPEND options --symbol ${symbol})
+  endforeach()
+  add_custom_command(OUTPUT "${object}" "${header}" COMMAND kiln::kiln-aot "${file}" ${options}
+                     DEPENDS "${file}" kiln::kiln-aot VERBATIM
+                     COMMENT "Compiling ${arg_NAME} ahead of time")
+  set_source_files_properties("${object}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  add_library(${target} STATIC "${object}" "${header}")
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  list(FILTER languages INCLUDE REGEX "^(C|CXX)$")
+  list(GET languages 0 language)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE ${language})
+  target_include_directories(${target} INTERFACE "${folder}")
+  target_link_libraries(${target} INTERFACE kiln::kiln_rt)
+endfunction()
