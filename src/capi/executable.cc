@@ -17,12 +17,14 @@ using kiln::OutOfRange;
 using kiln::Ref;
 using kiln::Shape;
 using kiln::Status;
+using kiln::capi::BindExecution;
 using kiln::capi::Guard;
 using kiln::capi::NotNull;
 using kiln::capi::Unwrap;
 using kiln::client::Buffer;
 using kiln::client::CompiledExecutable;
 using kiln::client::Event;
+using kiln::client::Executable;
 using kiln::client::Execution;
 
 namespace {
@@ -35,14 +37,6 @@ Status WriteShapeOf(std::string_view what, const std::vector<Shape>& shapes,
   }
   return kiln::capi::WriteStruct("kiln_shape",
                                  kiln::capi::DescribeShape(shapes[index], dims[index]), shape);
-}
-
-kiln::Result<Execution> Bind(const CompiledExecutable& executable,
-                             const kiln_execute_options* options, kiln_buffer* const* arguments,
-                             size_t argument_count, kiln_buffer* const* results,
-                             size_t result_count) {
-  return kiln::capi::BindExecution(Ref<const kiln::client::Executable>::Share(&executable), options,
-                                   arguments, argument_count, results, result_count);
 }
 
 }  // namespace
@@ -206,8 +200,9 @@ kiln_error* kiln_executable_run(kiln_executable* executable, const kiln_execute_
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_executable_run", {{"executable", executable}}));
     const CompiledExecutable& run = *Unwrap(executable);
-    KILN_ASSIGN_OR_RETURN(Execution execution,
-                          Bind(run, options, arguments, argument_count, results, result_count));
+    Execution execution(Ref<const Executable>::Share(&run));
+    KILN_RETURN_IF_ERROR(
+        BindExecution(options, arguments, argument_count, results, result_count, execution));
     KILN_RETURN_IF_ERROR(execution.RunNow());
     kiln::capi::HandOverResults(execution.results(), results);
     run.client().RunDeferred();
@@ -229,10 +224,11 @@ kiln_error* kiln_executable_execute(kiln_executable* executable,
       return InvalidArgument("'", run.name(), "': ", device_count,
                              " lists of arguments are given; expected 1, for one device");
     }
-    KILN_ASSIGN_OR_RETURN(Execution execution, Bind(run, options, arguments[0], argument_count,
-                                                    results[0], result_count));
+    Execution execution(Ref<const Executable>::Share(&run));
+    KILN_RETURN_IF_ERROR(
+        BindExecution(options, arguments[0], argument_count, results[0], result_count, execution));
     // Kept outside of the execution, which moves to the queue.
-    std::vector<Ref<Buffer>> bound = execution.results();
+    const std::vector<Ref<Buffer>> bound(execution.results().begin(), execution.results().end());
     KILN_ASSIGN_OR_RETURN(Ref<Event> event, std::move(execution).Start());
     if (!events) KILN_RETURN_IF_ERROR(event->Wait());
     kiln::capi::HandOverResults(bound, results[0]);

@@ -12,8 +12,6 @@
 namespace kiln::capi {
 namespace {
 
-using client::Executable;
-
 Status CheckOptions(const kiln_execute_options& options, const RunSubject& subject) {
   if (options.stream && !subject.takes_streams) {
     return InvalidArgument("kiln_execute_options.stream is set; '", subject.name, "' runs on ",
@@ -92,27 +90,26 @@ Status CheckBufferList(std::string_view name, std::string_view kind, size_t coun
   return InvalidArgument("'", name, "': the list of ", kind, "s is NULL");
 }
 
-Result<client::Execution> BindExecution(Ref<const Executable> executable,
-                                        const kiln_execute_options* options,
-                                        kiln_buffer* const* arguments, size_t argument_count,
-                                        kiln_buffer* const* results, size_t result_count) {
-  client::ExecuteOptions execute;
+Status BindExecution(const kiln_execute_options* options, kiln_buffer* const* arguments,
+                     size_t argument_count, kiln_buffer* const* results, size_t result_count,
+                     client::Execution& execution) {
+  const client::Executable& executable = execution.executable();
   if (options) {
     KILN_ASSIGN_OR_RETURN(
-        execute, ReadExecuteOptions(*options, {.client = executable->client(),
-                                               .name = executable->name(),
-                                               .signature = executable->signature(),
-                                               .devices = executable->device().name(),
-                                               .takes_streams = executable->takes_streams()}));
+        client::ExecuteOptions read,
+        ReadExecuteOptions(*options, {.client = executable.client(),
+                                      .name = executable.name(),
+                                      .signature = executable.signature(),
+                                      .devices = executable.device().name(),
+                                      .takes_streams = executable.takes_streams()}));
+    execution.set_options(std::move(read));
   }
-  KILN_RETURN_IF_ERROR(CheckBufferList(executable->name(), "argument", argument_count, arguments));
-  KILN_RETURN_IF_ERROR(CheckBufferList(executable->name(), "result", result_count, results));
-  return client::Execution::Bind(std::move(executable), std::move(execute),
-                                 UnwrapList(arguments, argument_count),
-                                 UnwrapList(results, result_count));
+  KILN_RETURN_IF_ERROR(CheckBufferList(executable.name(), "argument", argument_count, arguments));
+  KILN_RETURN_IF_ERROR(CheckBufferList(executable.name(), "result", result_count, results));
+  return execution.Bind(UnwrapList(arguments, argument_count), UnwrapList(results, result_count));
 }
 
-void HandOverResults(const std::vector<Ref<client::Buffer>>& bound, kiln_buffer** results) {
+void HandOverResults(std::span<const Ref<client::Buffer>> bound, kiln_buffer** results) {
   for (size_t i = 0; i < bound.size(); ++i) {
     if (!results[i]) results[i] = HandOver(bound[i]);
   }

@@ -1,6 +1,7 @@
 // The user's runs: options and lists of buffers, checked and converted.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "base/status.h"
@@ -25,13 +26,12 @@ Result<client::ExecuteOptions> ReadExecuteOptions(const kiln_execute_options& op
 Status CheckBufferList(std::string_view name, std::string_view kind, size_t count,
                        const void* list);
 
-// Checks the options and the lists of buffers, and binds a run to them.
-Result<client::Execution> BindExecution(Ref<const client::Executable> executable,
-                                        const kiln_execute_options* options,
-                                        kiln_buffer* const* arguments, size_t argument_count,
-                                        kiln_buffer* const* results, size_t result_count);
+// Checks the options and the lists of buffers, and binds the new execution to them.
+Status BindExecution(const kiln_execute_options* options, kiln_buffer* const* arguments,
+                     size_t argument_count, kiln_buffer* const* results, size_t result_count,
+                     client::Execution& execution);
 
 // After success: a reference to each result without a buffer of the user.
-void HandOverResults(const std::vector<Ref<client::Buffer>>& bound, kiln_buffer** results);
+void HandOverResults(std::span<const Ref<client::Buffer>> bound, kiln_buffer** results);
 
 }  // namespace kiln::capi

@@ -24,9 +24,9 @@ Status RunPlan(const session::Plan& plan, const kiln_execute_options* options,
                size_t fetch_count) {
   const client::Executable* single = plan.single();
   if (single && feeds && AreOn(single->device(), UnwrapList(feeds, feed_count))) {
-    KILN_ASSIGN_OR_RETURN(client::Execution execution,
-                          BindExecution(Ref<const client::Executable>::Share(single), options,
-                                        feeds, feed_count, fetches, fetch_count));
+    client::Execution execution(Ref<const client::Executable>::Share(single));
+    KILN_RETURN_IF_ERROR(
+        BindExecution(options, feeds, feed_count, fetches, fetch_count, execution));
     KILN_RETURN_IF_ERROR(execution.RunNow());
     HandOverResults(execution.results(), fetches);
     return OkStatus();

@@ -1,5 +1,6 @@
 // The checks of an execution.
 #include <algorithm>
+#include <utility>
 
 #include "base/short_list.h"
 #include "base/strings.h"
@@ -15,61 +16,110 @@ Status CheckCount(std::string_view kind, const Executable& executable, size_t gi
                          expected);
 }
 
+// The memory of one of an execution's buffers.
+struct Range {
+  const std::byte* begin;
+  const std::byte* end;
+  size_t buffer;    // by number
+  bool is_written;  // a result, or an argument that is donated
+};
+
+// Two ranges that share memory, at least the first of which is written; null where there are none.
+std::pair<const Range*, const Range*> FindOverlap(std::span<Range> ranges) {
+  // A few are compared faster than sorted.
+  constexpr size_t kFew = 6;
+  if (ranges.size() <= kFew) {
+    for (const Range& a : ranges) {
+      if (!a.is_written) continue;
+      for (const Range& b : ranges) {
+        if (&a != &b && a.begin < b.end && b.begin < a.end) return {&a, &b};
+      }
+    }
+    return {};
+  }
+  std::ranges::sort(ranges, {}, &Range::begin);
+  // Among the ranges so far, the one that is only read and the one that is written that reach
+  // farthest.
+  const Range* read = nullptr;
+  const Range* written = nullptr;
+  for (const Range& range : ranges) {
+    if (written && range.begin < written->end) return {written, &range};
+    if (range.is_written && read && range.begin < read->end) return {&range, read};
+    const Range*& farthest = range.is_written ? written : read;
+    if (!farthest || range.end > farthest->end) farthest = &range;
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<Execution> Execution::Bind(Ref<const Executable> executable, ExecuteOptions options,
-                                  std::span<Buffer* const> arguments,
-                                  std::span<Buffer* const> results) {
-  Execution run(std::move(executable));
-  run.options_ = std::move(options);
-  const program::Signature& signature = run.executable_->signature();
-  const FrozenArguments* frozen = run.executable_->frozen();
-  KILN_RETURN_IF_ERROR(CheckCount("argument", *run.executable_, arguments.size(),
+Status Execution::Bind(std::span<Buffer* const> arguments, std::span<Buffer* const> results) {
+  const program::Signature& signature = executable_->signature();
+  const FrozenArguments* frozen = executable_->frozen();
+  KILN_RETURN_IF_ERROR(CheckCount("argument", *executable_, arguments.size(),
                                   signature.parameters.size() - (frozen ? frozen->count() : 0)));
   KILN_RETURN_IF_ERROR(
-      CheckCount("result", *run.executable_, results.size(), signature.results.size()));
+      CheckCount("result", *executable_, results.size(), signature.results.size()));
   if (frozen) {
-    KILN_ASSIGN_OR_RETURN(run.frozen_, frozen->Bound());
+    KILN_ASSIGN_OR_RETURN(frozen_, frozen->Bound());
   }
-  run.arguments_.reserve(signature.parameters.size());
-  run.results_.reserve(results.size());
+  argument_count_ = signature.parameters.size();
+  buffers_.reserve(argument_count_ + results.size());
   auto given = arguments.begin();
-  for (size_t i = 0; i < signature.parameters.size(); ++i) {
+  for (size_t i = 0; i < argument_count_; ++i) {
     if (frozen && frozen->Has(i)) {
-      run.arguments_.emplace_back();
+      buffers_.emplace_back();
       continue;
     }
-    KILN_RETURN_IF_ERROR(
-        run.BindBuffer("argument", i, *given++, signature.parameters[i], run.arguments_));
+    KILN_RETURN_IF_ERROR(BindBuffer("argument", i, *given++, signature.parameters[i]));
   }
-  KILN_RETURN_IF_ERROR(run.CheckDonations());
-  bool any_given = !run.options_.donated.empty();
-  for (size_t i = 0; i < results.size(); ++i) {
-    int alias = signature.aliases.empty() ? -1 : signature.aliases[i];
-    if (alias >= 0 && run.IsDonated(static_cast<size_t>(alias))) {
-      if (results[i]) {
-        return InvalidArgument("'", run.executable_->name(), "': a buffer is given for result ", i,
-                               ", which is in the memory of argument ", alias,
-                               "; expected NULL, as that is donated");
-      }
-      run.results_.push_back(
-          Buffer::InMemoryOf(*run.arguments_[static_cast<size_t>(alias)], signature.results[i]));
-    } else if (results[i]) {
-      any_given = true;
-      KILN_RETURN_IF_ERROR(
-          run.BindBuffer("result", i, results[i], signature.results[i], run.results_));
-    } else {
-      KILN_ASSIGN_OR_RETURN(Ref<Buffer> made,
-                            Buffer::Allocate(run.executable_->device(), signature.results[i]));
-      run.results_.push_back(std::move(made));
+  for (size_t i = 0; i < options_.donated.size(); ++i) {
+    if (!options_.donated[i]) continue;
+    if (!buffers_[i]) {
+      return InvalidArgument("'", executable_->name(), "': argument ", i,
+                             " is donated, and is frozen");
+    }
+    if (buffers_[i]->storage().is_read_only()) {
+      return InvalidArgument("'", executable_->name(), "': argument ", i,
+                             " is donated, and is in read-only memory");
     }
   }
-  if (any_given) KILN_RETURN_IF_ERROR(run.CheckOverlaps(results));
-  return run;
+  bool any_given = !options_.donated.empty();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i]) any_given = true;
+    KILN_RETURN_IF_ERROR(BindResult(i, results[i]));
+  }
+  return any_given ? CheckOverlaps(results) : OkStatus();
+}
+
+Status Execution::BindResult(size_t number, Buffer* given) {
+  const program::Signature& signature = executable_->signature();
+  const int alias = signature.aliases.empty() ? -1 : signature.aliases[number];
+  if (alias >= 0) {
+    const auto argument = static_cast<size_t>(alias);
+    if (IsDonated(argument)) {
+      if (given) {
+        return InvalidArgument("'", executable_->name(), "': a buffer is given for result ", number,
+                               ", which is in the memory of argument ", argument,
+                               "; expected NULL, as that is donated");
+      }
+      buffers_.push_back(Buffer::InMemoryOf(*buffers_[argument], signature.results[number]));
+      return OkStatus();
+    }
+    if (signature.must_alias[number]) {
+      return FailedPrecondition("'", executable_->name(), "': argument ", argument,
+                                " must be donated, as result ", number, " is in its memory");
+    }
+  }
+  if (given) return BindBuffer("result", number, given, signature.results[number]);
+  KILN_ASSIGN_OR_RETURN(Ref<Buffer> made,
+                        Buffer::Allocate(executable_->device(), signature.results[number]));
+  buffers_.push_back(std::move(made));
+  return OkStatus();
 }
 
 Status Execution::BindBuffer(std::string_view kind, size_t number, Buffer* buffer,
-                             const Shape& shape, std::vector<Ref<Buffer>>& bound) const {
+                             const Shape& shape) {
   auto fail = [&](const auto&... message) {
     const auto& names = executable_->signature().parameter_names;
     std::string label = kind == "argument" && number < names.size()
@@ -93,86 +143,29 @@ Status Execution::BindBuffer(std::string_view kind, size_t number, Buffer* buffe
   if (!buffer->shape().SameTypeAndDimensions(shape)) {
     return fail(" is ", buffer->shape(), "; expected ", shape);
   }
-  bound.push_back(Ref<Buffer>::Share(buffer));
-  return OkStatus();
-}
-
-Status Execution::CheckDonations() const {
-  const program::Signature& signature = executable_->signature();
-  for (size_t i = 0; i < options_.donated.size(); ++i) {
-    if (!options_.donated[i]) continue;
-    if (!arguments_[i]) {
-      return InvalidArgument("'", executable_->name(), "': argument ", i,
-                             " is donated, and is frozen");
-    }
-    if (arguments_[i]->storage().is_read_only()) {
-      return InvalidArgument("'", executable_->name(), "': argument ", i,
-                             " is donated, and is in read-only memory");
-    }
-  }
-  for (size_t r = 0; r < signature.must_alias.size(); ++r) {
-    if (!signature.must_alias[r]) continue;
-    const auto alias = static_cast<size_t>(std::max(signature.aliases[r], 0));
-    if (!IsDonated(alias)) {
-      return FailedPrecondition("'", executable_->name(), "': argument ", alias,
-                                " must be donated, as result ", r, " is in its memory");
-    }
-  }
+  buffers_.push_back(Ref<Buffer>::Share(buffer));
   return OkStatus();
 }
 
 Status Execution::CheckOverlaps(std::span<Buffer* const> given_results) const {
-  struct Range {
-    const std::byte* begin;
-    const std::byte* end;
-    bool is_result;  // or an argument that is donated
-    std::string_view kind;
-    size_t number;
-  };
   ShortList<Range, 8> ranges;
-  auto add = [&](const Buffer& buffer, bool is_result, std::string_view kind, size_t number) {
-    if (buffer.bytes() == 0) return;
-    ranges.push_back({buffer.data(), buffer.data() + buffer.bytes(), is_result, kind, number});
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const bool is_result = i >= argument_count_;
+    if (is_result && !given_results[i - argument_count_]) continue;
+    const Ref<Buffer>& buffer = buffers_[i];
+    if (!buffer || buffer->bytes() == 0) continue;
+    std::byte* const data = buffer->data();
+    ranges.push_back({data, data + buffer->bytes(), i, is_result || IsDonated(i)});
+  }
+  const auto [one, other] = FindOverlap(std::span(ranges.data(), ranges.size()));
+  if (!one) return OkStatus();
+  auto name_of = [&](const Range& range) {
+    const size_t i = range.buffer;
+    if (i >= argument_count_) return Cat("result ", i - argument_count_);
+    return Cat(range.is_written ? "donated argument " : "argument ", i);
   };
-  for (size_t i = 0; i < arguments_.size(); ++i) {
-    if (!arguments_[i]) continue;
-    const bool donated = IsDonated(i);
-    add(*arguments_[i], donated, donated ? "donated argument" : "argument", i);
-  }
-  for (size_t i = 0; i < results_.size(); ++i) {
-    if (given_results[i]) add(*results_[i], true, "result", i);
-  }
-  // A few are compared faster than sorted.
-  constexpr size_t kFew = 6;
-  if (ranges.size() <= kFew) {
-    auto overlap = [](const Range& a, const Range& b) {
-      return (a.is_result || b.is_result) && a.begin < b.end && b.begin < a.end;
-    };
-    bool any = false;
-    for (const Range* a = ranges.begin(); a != ranges.end(); ++a) {
-      for (const Range* b = a + 1; b < ranges.end(); ++b) any = any || overlap(*a, *b);
-    }
-    if (!any) return OkStatus();
-  }
-  std::sort(ranges.begin(), ranges.end(),
-            [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  // Among the ranges so far, the argument and the result that reach farthest.
-  const Range* argument = nullptr;
-  const Range* result = nullptr;
-  for (const Range& range : ranges) {
-    const Range* other = nullptr;
-    if (result && range.begin < result->end) other = result;
-    if (range.is_result && argument && range.begin < argument->end) other = argument;
-    if (other) {
-      const Range& of = range.is_result ? range : *other;
-      const Range& with = range.is_result ? *other : range;
-      return InvalidArgument("'", executable_->name(), "': ", of.kind, " ", of.number,
-                             " shares memory with ", with.kind, " ", with.number);
-    }
-    const Range*& farthest = range.is_result ? result : argument;
-    if (!farthest || range.end > farthest->end) farthest = &range;
-  }
-  return OkStatus();
+  return InvalidArgument("'", executable_->name(), "': ", name_of(*one), " shares memory with ",
+                         name_of(*other));
 }
 
 }  // namespace kiln::client

@@ -1,5 +1,6 @@
 #include "client/execution.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -20,12 +21,12 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // The address of the buffer's elements for the run, aligned to `alignment`.
-  Result<std::byte*> MemoryOf(const Buffer& buffer, bool is_result, int64_t alignment) {
+  static bool IsNeededFor(const Buffer& buffer, int64_t alignment) {
     const auto address = reinterpret_cast<uintptr_t>(buffer.data());
-    if (address % static_cast<uintptr_t>(alignment) == 0 || buffer.bytes() == 0) {
-      return buffer.data();
-    }
+    return address % static_cast<uintptr_t>(alignment) != 0 && buffer.bytes() != 0;
+  }
+  // The address of the buffer's elements for the run.
+  Result<std::byte*> MemoryOf(const Buffer& buffer, bool is_result) {
     copies_.reserve(copies_.size() + 1);
     KILN_ASSIGN_OR_RETURN(std::byte * memory, allocator_.Allocate(buffer.bytes()));
     copies_.push_back({memory, buffer.data(), buffer.bytes(), is_result});
@@ -62,71 +63,65 @@ Status Execution::Claim(bool pins) {
   auto fail = [&](size_t argument) {
     Unpin();
     for (size_t k = 0; k < donated; ++k) {
-      if (IsDonated(k)) arguments_[k]->Undonate();
+      if (IsDonated(k)) buffers_[k]->Undonate();
     }
     return FailedPrecondition("'", executable_->name(), "': argument ", argument,
-                              arguments_[argument]->is_frozen()
+                              buffers_[argument]->is_frozen()
                                   ? " is donated, and bound as a frozen argument"
                                   : " has been donated to an execution");
   };
   for (; donated < options_.donated.size(); ++donated) {
-    if (IsDonated(donated) && !arguments_[donated]->Donate()) return fail(donated);
+    if (IsDonated(donated) && !buffers_[donated]->Donate()) return fail(donated);
   }
   // The others afterwards: of two executions that take each other's arguments one fails, and none
   // waits for the other.
-  for (size_t i = 0; pins && i < arguments_.size(); ++i) {
-    if (arguments_[i] && !IsDonated(i) && !arguments_[i]->Pin()) return fail(i);
+  for (size_t i = 0; pins && i < argument_count_; ++i) {
+    if (buffers_[i] && !IsDonated(i) && !buffers_[i]->Pin()) return fail(i);
     pinned_ = i + 1;
   }
   for (size_t i = 0; i < donated; ++i) {
-    if (IsDonated(i)) arguments_[i]->WaitForPins();
+    if (IsDonated(i)) buffers_[i]->WaitForPins();
   }
   return OkStatus();
 }
 
 void Execution::Unpin() noexcept {
-  if (arguments_.empty()) return;  // moved from
+  if (buffers_.empty()) return;  // moved from
   while (pinned_ > 0) {
-    if (--pinned_; arguments_[pinned_] && !IsDonated(pinned_)) arguments_[pinned_]->Unpin();
+    if (--pinned_; buffers_[pinned_] && !IsDonated(pinned_)) buffers_[pinned_]->Unpin();
   }
 }
 
 bool Execution::IsFree() const {
-  auto is_free = [](const std::vector<Ref<Buffer>>& buffers) {
-    for (const Ref<Buffer>& buffer : buffers) {
-      if (buffer && buffer->is_in_use()) return false;
-    }
-    return true;
-  };
-  return is_free(arguments_) && is_free(results_);
+  return std::ranges::none_of(buffers_, [](const Ref<Buffer>& b) { return b && b->is_in_use(); });
 }
 
 void Execution::WaitForStarts() const {
   std::vector<Ref<Event>> before;
-  for (size_t i = 0; i < arguments_.size(); ++i) {
-    if (IsDonated(i)) arguments_[i]->AppendUses(before);
-    if (!arguments_[i]) continue;
-    if (Ref<Event> value = arguments_[i]->value()) before.push_back(std::move(value));
+  for (size_t i = 0; i < argument_count_; ++i) {
+    if (!buffers_[i]) continue;
+    if (IsDonated(i)) buffers_[i]->AppendUses(before);
+    if (Ref<Event> value = buffers_[i]->value()) before.push_back(std::move(value));
   }
-  for (const Ref<Buffer>& result : results_) result->AppendUses(before);
+  for (const Ref<Buffer>& result : results()) result->AppendUses(before);
   for (const Ref<Event>& event : before) event->WaitForStart(&executable_->device().queue());
 }
 
 Status Execution::WaitForBuffers() const {
   Status first;
-  for (const Ref<Buffer>& argument : arguments_) {
+  for (const Ref<Buffer>& argument : arguments()) {
     if (!argument) continue;
     Status status = argument->WaitForValue();
     if (first.ok()) first = std::move(status);
   }
-  for (const Ref<Buffer>& result : results_) result->WaitForUses();
+  for (const Ref<Buffer>& result : results()) result->WaitForUses();
   WaitForDonated();
   return first;
 }
 
 void Execution::WaitForDonated() const {
   for (size_t i = 0; i < options_.donated.size(); ++i) {
-    if (options_.donated[i]) arguments_[i]->WaitForUses();
+    if (options_.donated[i]) buffers_[i]->WaitForUses();
   }
 }
 
@@ -151,19 +146,22 @@ class Execution::Running {
     }
     ShortList<const void*, 16> in;
     ShortList<void*, 16> out;
-    for (const Ref<Buffer>& argument : run_.arguments_) {
+    for (const Ref<Buffer>& argument : run_.arguments()) {
       if (!argument) {
         in.push_back(run_.frozen_->address(in.size()));
         continue;
       }
-      KILN_ASSIGN_OR_RETURN(
-          std::byte * memory,
-          staging_.MemoryOf(*argument, false, run_.executable_->argument_alignment(in.size())));
+      std::byte* memory = argument->data();
+      if (Staging::IsNeededFor(*argument, run_.executable_->argument_alignment(in.size()))) {
+        KILN_ASSIGN_OR_RETURN(memory, staging_.MemoryOf(*argument, false));
+      }
       in.push_back(memory);
     }
-    for (const Ref<Buffer>& result : run_.results_) {
-      KILN_ASSIGN_OR_RETURN(std::byte * memory,
-                            staging_.MemoryOf(*result, true, program::kAlignment));
+    for (const Ref<Buffer>& result : run_.results()) {
+      std::byte* memory = result->data();
+      if (Staging::IsNeededFor(*result, program::kAlignment)) {
+        KILN_ASSIGN_OR_RETURN(memory, staging_.MemoryOf(*result, true));
+      }
       out.push_back(memory);
     }
     start_ = trace_ ? TraceSink::Now() : 0;
@@ -211,7 +209,7 @@ Status Execution::RunToEnd() const {
   Running running(*this);
   KILN_RETURN_IF_ERROR(running.Start());
   KILN_RETURN_IF_ERROR(running.Finish());
-  for (const Ref<Buffer>& result : results_) result->SetWritten();
+  for (const Ref<Buffer>& result : results()) result->SetWritten();
   return OkStatus();
 }
 
@@ -229,14 +227,14 @@ Ref<Event> Execution::RunHere() {
   auto event = MakeRef<Event>(executable_->device().client());
   Status status = Try([&]() -> Status {
     // All earlier work is over: some of it may have failed.
-    for (const Ref<Buffer>& argument : arguments_) {
+    for (const Ref<Buffer>& argument : arguments()) {
       Ref<Event> value = argument ? argument->value() : Ref<Event>();
       if (value) KILN_RETURN_IF_ERROR(value->Wait());
     }
     return Explain(RunToEnd());
   });
   if (!status.ok()) {
-    for (const Ref<Buffer>& result : results_) {
+    for (const Ref<Buffer>& result : results()) {
       result->PrepareUse();
       result->AddUse(event, true);
     }
@@ -252,13 +250,13 @@ class Execution::QueuedRun : public Queue::Job {
       : event_(std::move(event)),
         run_(std::move(run)),
         dependencies_(run_->executable_->device().queue()) {
-    for (size_t i = 0; i < run_->arguments_.size(); ++i) {
-      if (!run_->arguments_[i]) continue;
-      dependencies_.Read(*run_->arguments_[i]);
-      if (run_->IsDonated(i)) dependencies_.Write(*run_->arguments_[i]);
-      run_->arguments_[i]->PrepareUse();
+    for (size_t i = 0; i < run_->argument_count_; ++i) {
+      if (!run_->buffers_[i]) continue;
+      dependencies_.Read(*run_->buffers_[i]);
+      if (run_->IsDonated(i)) dependencies_.Write(*run_->buffers_[i]);
+      run_->buffers_[i]->PrepareUse();
     }
-    for (const Ref<Buffer>& result : run_->results_) {
+    for (const Ref<Buffer>& result : run_->results()) {
       dependencies_.Write(*result);
       result->PrepareUse();
     }
@@ -266,10 +264,10 @@ class Execution::QueuedRun : public Queue::Job {
 
   // From now on the buffers wait for this run.
   void Announce() {
-    for (const Ref<Buffer>& argument : run_->arguments_) {
+    for (const Ref<Buffer>& argument : run_->arguments()) {
       if (argument) argument->AddUse(event_, false);
     }
-    for (const Ref<Buffer>& result : run_->results_) result->AddUse(event_, true);
+    for (const Ref<Buffer>& result : run_->results()) result->AddUse(event_, true);
     run_->Unpin();
   }
 

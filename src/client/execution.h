@@ -36,15 +36,17 @@ struct ExecuteOptions {
 
 class Execution {
  public:
+  explicit Execution(Ref<const Executable> executable) : executable_(std::move(executable)) {}
   Execution(Execution&&) = default;
   ~Execution() { Unpin(); }
 
-  // Checks counts, devices and shapes, and allocates missing results. Frozen arguments are not
-  // among `arguments`, and have their numbers in `options`.
-  static Result<Execution> Bind(Ref<const Executable> executable, ExecuteOptions options,
-                                std::span<Buffer* const> arguments,
-                                std::span<Buffer* const> results);
+  const Executable& executable() const { return *executable_; }
+  // Before Bind.
+  void set_options(ExecuteOptions options) { options_ = std::move(options); }
 
+  // Once, before the run: checks counts, devices and shapes, and allocates missing results. Frozen
+  // arguments are not among `arguments`, and have their numbers in the options.
+  Status Bind(std::span<Buffer* const> arguments, std::span<Buffer* const> results);
   // Waits for the arguments' values and for other uses of the results, and runs on this thread.
   Status RunNow();
   // Puts the run into its device's queue, or runs it on this thread: if it is small and need not
@@ -53,21 +55,23 @@ class Execution {
   // run is the event's.
   Result<Ref<Event>> Start() &&;
   // The given and the allocated buffers; the caller hands over the allocated ones.
-  const std::vector<Ref<Buffer>>& results() const { return results_; }
+  std::span<const Ref<Buffer>> results() const {
+    return std::span(buffers_).subspan(argument_count_);
+  }
 
  private:
-  explicit Execution(Ref<const Executable> executable) : executable_(std::move(executable)) {}
-
   // --- binding.cc
-  Status BindBuffer(std::string_view kind, size_t number, Buffer* buffer, const Shape& shape,
-                    std::vector<Ref<Buffer>>& bound) const;
-  Status CheckDonations() const;
+  Status BindBuffer(std::string_view kind, size_t number, Buffer* buffer, const Shape& shape);
+  Status BindResult(size_t number, Buffer* given);
   Status CheckOverlaps(std::span<Buffer* const> given_results) const;
 
   // --- execution.cc
   // A started run, with everything it needs until its end.
   class Running;
   class QueuedRun;
+  std::span<const Ref<Buffer>> arguments() const {
+    return std::span(buffers_).first(argument_count_);
+  }
   bool IsDonated(size_t argument) const {
     return !options_.donated.empty() && options_.donated[argument];
   }
@@ -95,8 +99,8 @@ class Execution {
   Ref<const Executable> executable_;
   ExecuteOptions options_;
   std::shared_ptr<const BoundArguments> frozen_;  // null: none
-  // Of a frozen argument there is none.
-  std::vector<Ref<Buffer>> arguments_, results_;
+  std::vector<Ref<Buffer>> buffers_;  // the arguments, none for a frozen one, and then the results
+  size_t argument_count_ = 0;
   size_t pinned_ = 0;  // of the arguments: those before it that are not donated
 };
 

@@ -188,27 +188,24 @@ class PlanRun {
     return arguments;
   }
 
-  Result<client::Execution> Bind(const Unit& unit, Ref<const client::Executable> executable,
-                                 client::ExecuteOptions options, std::span<Buffer* const> arguments,
-                                 const IdVector<ValueId, Buffer*>& given) {
+  Status Bind(const Unit& unit, client::ExecuteOptions options, std::span<Buffer* const> arguments,
+              const IdVector<ValueId, Buffer*>& given, client::Execution& execution) {
     options.threads = options_.threads;
     options.trace = options_.trace;
+    execution.set_options(std::move(options));
     std::vector<Buffer*> results;
     for (ValueId value : unit.outputs) results.push_back(given[value]);
-    KILN_ASSIGN_OR_RETURN(
-        client::Execution execution,
-        client::Execution::Bind(std::move(executable), std::move(options), arguments, results));
+    KILN_RETURN_IF_ERROR(execution.Bind(arguments, results));
     for (size_t i = 0; i < unit.outputs.size(); ++i) {
       places_[unit.outputs[i]].Add(execution.results()[i]);
     }
-    return execution;
+    return OkStatus();
   }
 
   Status Start(const Unit& unit, Ref<const client::Executable> executable,
                std::span<Buffer* const> arguments, const IdVector<ValueId, Buffer*>& given) {
-    KILN_ASSIGN_OR_RETURN(
-        client::Execution execution,
-        Bind(unit, std::move(executable), {.cancel = options_.cancel}, arguments, given));
+    client::Execution execution(std::move(executable));
+    KILN_RETURN_IF_ERROR(Bind(unit, {.cancel = options_.cancel}, arguments, given, execution));
     KILN_ASSIGN_OR_RETURN(Ref<Event> event, std::move(execution).Start());
     events_.push_back(std::move(event));
     for (ValueId value : unit.outputs) KILN_RETURN_IF_ERROR(CopyToReaders(value));
@@ -219,8 +216,8 @@ class PlanRun {
   Status RunHere(const Unit& unit, Ref<const client::Executable> executable,
                  client::ExecuteOptions options, std::span<Buffer* const> arguments,
                  const IdVector<ValueId, Buffer*>& given) {
-    KILN_ASSIGN_OR_RETURN(client::Execution execution,
-                          Bind(unit, std::move(executable), std::move(options), arguments, given));
+    client::Execution execution(std::move(executable));
+    KILN_RETURN_IF_ERROR(Bind(unit, std::move(options), arguments, given, execution));
     return execution.RunNow();
   }
 

@@ -374,8 +374,8 @@ class GemmLoops {
       Value* line = e_.Add(e_.Scale(tile, share), e_.Int(i));
       Value* row = e_.b.CreateUDiv(line, e_.Int(row_lines));
       Value* at = e_.b.CreateURem(line, e_.Int(row_lines));
-      Value* pointer = e_.Offset(
-          next, e_.Add(e_.Multiply(row, e_.b_step), e_.Scale(at, gemm::kLineBytes)));
+      Value* pointer =
+          e_.Offset(next, e_.Add(e_.Multiply(row, e_.b_step), e_.Scale(at, gemm::kLineBytes)));
       Value* left = e_.b.CreateICmpSLT(line, e_.Int(lines));
       o.prefetch.push_back(e_.b.CreateSelect(left, pointer, o.b));
     }

@@ -144,10 +144,11 @@ class Teller {
     EXPECT_TRUE(argument.ok());
     Buffer* arguments[] = {argument->get()};
     Buffer* results[] = {nullptr};
-    auto run = Execution::Bind(Ref<const Executable>::Share(executable->get()),
-                               {.threads = threads}, arguments, results);
-    EXPECT_TRUE(run.ok()) << run.status().ToString();
-    EXPECT_TRUE(run->RunNow().ok());
+    Execution run(Ref<const Executable>::Share(executable->get()));
+    run.set_options({.threads = threads});
+    const Status bound = run.Bind(arguments, results);
+    EXPECT_TRUE(bound.ok()) << bound.ToString();
+    EXPECT_TRUE(run.RunNow().ok());
     return told_;
   }
 
