@@ -48,6 +48,8 @@ Result<bool> MoveInvariants(ir::Module& module, const PassContext& context);
 Result<bool> SplitFrozen(ir::Module& module, const PassContext& context);
 // dot(transpose(x), y) => dot(x, y) with other dimension numbers.
 Result<bool> FoldTransposes(ir::Module& module, const PassContext& context);
+// x > y => max(x, y) > y, where the maximum is there and x is needed for nothing else.
+Result<bool> CompareExtrema(ir::Module& module, const PassContext& context);
 // Reductions with the users of their results on the same rows, as fusions: softmax, normalisations.
 Result<bool> FuseRows(ir::Module& module, const PassContext& context);
 // Producers into consumers, and siblings with each other, as fusions; see fusion/.

@@ -143,6 +143,20 @@ std::unique_ptr<ir::Module> WideConcatenate(uint64_t seed) {
   return ir::ParseOrDie(text);
 }
 
+// A sum with an extremum and a comparison of any direction, and sometimes another use.
+std::unique_ptr<ir::Module> Rectified(uint64_t seed) {
+  constexpr const char* kDirections[] = {"EQ", "NE", "GT", "GE", "LT", "LE"};
+  const bool is_max = seed % 2 == 0, swaps = seed / 2 % 2 == 0, is_zero = seed / 4 % 2 == 0;
+  const std::string y = is_zero ? "z" : "b";
+  return ir::ParseOrDie(Cat(
+      "HloModule m\nENTRY e {\n a = f32[24] parameter(0)\n b = f32[24] parameter(1)\n",
+      " zero = f32[] constant(0)\n z = f32[24] broadcast(zero), dimensions={}\n",
+      " x = f32[24] add(a, b)\n m = f32[24] ", is_max ? "maximum" : "minimum", "(x, ", y,
+      ")\n p = pred[24] compare(", swaps ? Cat(y, ", x") : Cat("x, ", y),
+      "), direction=", kDirections[seed / 8 % 6], "\n g = f32[24] select(p, a, z)\n",
+      " ROOT t = (f32[24], f32[24], f32[24]) tuple(m, g, ", seed % 7 == 0 ? "x" : "a", ")\n}\n"));
+}
+
 class PassesRandom : public ::testing::TestWithParam<std::string_view> {
  protected:
   void Run(uint64_t first, uint64_t count) {
@@ -163,6 +177,10 @@ class PassesRandom : public ::testing::TestWithParam<std::string_view> {
       if (name == "split-concatenates") {
         auto wide = WideConcatenate(seed);
         changes += Check(name, *wide, RandomArguments(*wide, seed), true);
+      }
+      if (name == "compare-extrema") {
+        auto rectified = Rectified(seed);
+        changes += Check(name, *rectified, SpecialArguments(*rectified, seed), true);
       }
       // What rounds differently may differ in everything after that, with such arguments.
       if (!KeepsBits(name)) continue;
