@@ -23,8 +23,8 @@ std::unique_ptr<runtime::LoadedExecutable> Find(Device& device, const std::strin
                                                 const std::string& name, bool keeps_code,
                                                 TraceSink* trace) {
   std::unique_ptr<runtime::LoadedExecutable> found;
-  device.client().cache()->Find(key, [&](std::string_view contents, const auto&) -> Status {
-    KILN_ASSIGN_OR_RETURN(program::Artefact artefact, program::Restore(contents));
+  device.client().cache()->Find(key, [&](std::string_view contents, const auto& owner) -> Status {
+    KILN_ASSIGN_OR_RETURN(program::Artefact artefact, program::Restore(contents, owner));
     artefact.program.name = name;
     artefact.keeps_code = keeps_code;
     KILN_ASSIGN_OR_RETURN(found, Load(device, std::move(artefact), trace));

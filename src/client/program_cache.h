@@ -23,9 +23,10 @@ struct LoadedProgram {
 };
 
 // Loads the program of that key from the client's cache, or else the one that `compile` makes, and
-// keeps it there. With an empty key, or a client without a cache, just that. The program has the
-// name. `keeps_code`: see program::Artefact. The cache adds no failure: a program that it cannot
-// keep or that does not load is compiled as ever.
+// keeps it there. Constants stay in the mapped entry where the device can read them. With an empty
+// key, or a client without a cache, just that. The program has the name. `keeps_code`: see
+// program::Artefact. The cache adds no failure: a program that it cannot keep or that does not load
+// is compiled as ever.
 Result<LoadedProgram> LoadThroughCache(Device& device, const std::string& key,
                                        const std::string& name, bool keeps_code, TraceSink* trace,
                                        const std::function<Result<program::Artefact>()>& compile);

@@ -525,6 +525,77 @@ static void sessions(void) {
   session(KILN_JIT_OFF, 3, 0);
 }
 
+/* Constants of a program that is found stay in the mapped entry. */
+static void constants(void) {
+  enum { SIZE = 1 << 20 };
+  static float values[SIZE];
+  const int64_t size = SIZE;
+  for (int i = 0; i < SIZE; ++i) values[i] = (float)i;
+  for (int again = 0; again < 2; ++again) {
+    kiln_context* context = context_in(folder, 1, 0);
+    kiln_graph* graph = make_graph(context, "constants");
+    kiln_value x = f32_parameter(graph, "x", SIZE);
+    kiln_value c = kiln_op_constant(graph, KILN_F32, &size, 1, values, sizeof values);
+    kiln_value y = kiln_op_add(graph, x, c);
+    kiln_executable* executable = compile_result(graph, y, kiln_context_device(context, 0));
+    kiln_memory_info memory = KILN_MEMORY_INFO_INIT;
+    OK(kiln_context_memory(context, &memory));
+    CHECK(again ? memory.live_bytes < (int64_t)sizeof values / 4
+                : memory.live_bytes >= (int64_t)sizeof values);
+    USES(context, again, 1 - again, 1 - again, 0);
+    /* The entry may go: the executable has it. */
+    if (again) remove_entries(folder);
+    kiln_buffer* argument = f32_buffer(kiln_context_device(context, 0), values, SIZE);
+    kiln_buffer* sum = NULL;
+    static float sums[SIZE];
+    OK(kiln_executable_run(executable, NULL, &argument, 1, &sum, 1));
+    OK(kiln_buffer_copy_to_host(sum, sums, sizeof sums));
+    CHECK(sums[1] == 2 && sums[SIZE - 1] == 2 * (float)(SIZE - 1));
+    kiln_buffer_release(argument);
+    kiln_buffer_release(sum);
+    kiln_executable_release(executable);
+    kiln_context_release(context);
+  }
+}
+
+/* Arguments that are frozen are part of the key, and bound of a program that is found. */
+static void frozen(void) {
+  const size_t number = 1;
+  const int64_t dims[2] = {16, 16};
+  float weights[256], row[256], product[256];
+  for (int i = 0; i < 256; ++i) weights[i] = row[i] = (float)(i % 7);
+  for (int turn = 0; turn < 3; ++turn) {
+    kiln_context* context = context_in(folder, 1, 0);
+    kiln_graph* graph = make_graph(context, "frozen");
+    kiln_value x = kiln_op_parameter(graph, KILN_F32, dims, 2, "x", 1);
+    kiln_value w = kiln_op_parameter(graph, KILN_F32, dims, 2, "w", 1);
+    kiln_value y = kiln_op_matmul(graph, x, w);
+    OK(kiln_graph_set_results(graph, &y, 1));
+    kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
+    options.frozen = turn == 0 ? NULL : &number;
+    options.frozen_count = turn == 0 ? 0 : 1;
+    kiln_executable* executable = NULL;
+    OK(kiln_graph_compile(graph, &options, &executable));
+    kiln_graph_release(graph);
+    USES(context, turn / 2, 1 - turn / 2, 1 - turn / 2, 0);
+    CHECK(kiln_executable_argument_is_frozen(executable, 1) == (turn > 0));
+    kiln_device* cpu = kiln_context_device(context, 0);
+    kiln_buffer *arguments[2] = {NULL, NULL}, *result = NULL;
+    OK(kiln_buffer_copy_host(cpu, KILN_F32, dims, 2, row, sizeof row, &arguments[0]));
+    OK(kiln_buffer_copy_host(cpu, KILN_F32, dims, 2, weights, sizeof weights, &arguments[1]));
+    if (turn > 0) OK(kiln_executable_bind(executable, &number, &arguments[1], 1));
+    OK(kiln_executable_run(executable, NULL, arguments, turn > 0 ? 1 : 2, &result, 1));
+    OK(kiln_buffer_copy_to_host(result, product, sizeof product));
+    float expected = 0;
+    for (int k = 0; k < 16; ++k) expected += row[16 + k] * weights[16 * k + 3];
+    CHECK(product[16 + 3] == expected);
+    for (int i = 0; i < 2; ++i) kiln_buffer_release(arguments[i]);
+    kiln_buffer_release(result);
+    kiln_executable_release(executable);
+    kiln_context_release(context);
+  }
+}
+
 int main(void) {
   unsetenv("KILN_CACHE");
   unsetenv("KILN_FLAGS");
@@ -536,6 +607,8 @@ int main(void) {
   in_child(damage);
   in_child(calls);
   in_child(sessions);
+  in_child(constants);
+  in_child(frozen);
   in_child(bad_folders);
   in_child(read_only_folder);
   in_child(limited_files);

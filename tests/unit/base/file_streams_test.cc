@@ -1,5 +1,7 @@
 // Files that are read in parts, and files that replace others.
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -231,6 +233,71 @@ TEST(OutputFile, AKilledProcessLeavesNothing) {
   ASSERT_TRUE(WIFSIGNALED(ended));
   EXPECT_EQ(Contents(folder / "file"), "old");
   EXPECT_EQ(folder.Names(), Names{"file"});
+}
+
+TEST(OutputFile, TakesAFreePlaceOnly) {
+  TestFolder folder;
+  auto commit = [&](std::string_view text) {
+    Result<OutputFile> file = OutputFile::Create(folder / "file");
+    EXPECT_TRUE(file.ok() && file->Write(text).ok());
+    return file->CommitIfAbsent();
+  };
+  Result<bool> placed = commit("first");
+  ASSERT_TRUE(placed.ok() && *placed) << placed.status().ToString();
+  placed = commit("second");
+  ASSERT_TRUE(placed.ok()) << placed.status().ToString();
+  EXPECT_FALSE(*placed);
+  EXPECT_EQ(Contents(folder / "file"), "first");
+  EXPECT_EQ(folder.Names(), Names{"file"});
+}
+
+// As on a system without /proc.
+TEST(OutputFile, FilesInTheMakingMayHaveNames) {
+  TestFolder folder;
+  constexpr int kNotAllowed = 77;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("none", "/proc", "tmpfs", 0, nullptr) != 0) {
+      _exit(kNotAllowed);
+    }
+    Result<OutputFile> file = OutputFile::Create(folder / "file");
+    Result<OutputFile> other = OutputFile::Create(folder / "file");
+    (void)file->Write("first");
+    (void)other->Write("second");
+    const std::vector<std::string> names = folder.Names();
+    for (const std::string& name : names) {
+      if (!OutputFile::IsTemporaryName(name)) _exit(1);
+    }
+    if (names.size() != 2) _exit(2);
+    const Result<bool> first = file->CommitIfAbsent(), second = other->CommitIfAbsent();
+    if (!first.ok() || !second.ok() || !*first || *second) _exit(3);
+    if (!Replace(folder / "replaced", "third").ok()) _exit(4);
+    // One that is left behind.
+    Result<OutputFile> last = OutputFile::Create(folder / "last");
+    { const OutputFile one = *std::move(file), two = *std::move(other); }
+    if (folder.Names().size() != 3) _exit(5);
+    raise(SIGKILL);
+  }
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+  if (WIFEXITED(ended) && WEXITSTATUS(ended) == kNotAllowed) {
+    GTEST_SKIP() << "/proc cannot be hidden here";
+  }
+  ASSERT_TRUE(WIFSIGNALED(ended)) << WEXITSTATUS(ended);
+  const std::vector<std::string> names = folder.Names();
+  ASSERT_EQ(names.size(), 3u);
+  EXPECT_TRUE(OutputFile::IsTemporaryName(names[0])) << names[0];
+  EXPECT_EQ(Contents(folder / "file"), "first");
+  EXPECT_EQ(Contents(folder / "replaced"), "third");
+}
+
+TEST(OutputFile, NamesOfFilesInTheMaking) {
+  EXPECT_TRUE(OutputFile::IsTemporaryName(".kiln-18446744073709551615"));
+  for (const char* name : {"", ".kiln-", ".kiln-1x", "kiln-1", "a.kiln-1"}) {
+    EXPECT_FALSE(OutputFile::IsTemporaryName(name)) << name;
+  }
 }
 
 }  // namespace
