@@ -69,7 +69,11 @@ Result<std::shared_ptr<const FrozenArguments::Hold>> FrozenArguments::Take(size_
   if (!buffer->shape().SameTypeAndDimensions(shape)) {
     return fail(" is ", buffer->shape(), "; expected ", shape);
   }
-  if (!buffer->Freeze()) return buffer->CheckNotDonated().WithContext(program_.name);
+  // A donation can be taken back.
+  while (!buffer->Freeze()) {
+    Status status = buffer->CheckNotDonated();
+    if (!status.ok()) return status.WithContext(Cat("'", program_.name, "': ", NameOf(argument)));
+  }
   auto hold = std::make_shared<const Hold>(Ref<Buffer>::Share(buffer));
   KILN_RETURN_IF_ERROR(buffer->WaitForValue());
   const auto alignment = static_cast<uintptr_t>(loaded_.argument_alignment(argument));

@@ -241,6 +241,20 @@ static void test_kept(const layer* of) {
   expect_run(of, (seeds){7, 9, 10, 12});
 }
 
+/* What has been donated cannot be bound. */
+static void test_donated(const layer* of) {
+  kiln_buffer* arguments[] = {of->x, numbers(of->device, 0, kColumns, 2)};
+  kiln_buffer* results[] = {NULL, NULL};
+  const size_t donated = kY;
+  kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;
+  options.donated = &donated;
+  options.donated_count = 1;
+  OK(kiln_executable_run(of->executable, &options, arguments, 2, results, 2));
+  for (int r = 0; r < 2; ++r) kiln_buffer_release(results[r]);
+  FAILS(KILN_FAILED_PRECONDITION, "argument 4 'shift'", bind_one(of, kShift, arguments[1]));
+  expect_run(of, (seeds){7, 9, 10, 12});
+}
+
 /* Packed weights are in memory once, and go with the executable. */
 static void test_memory(kiln_context* context, const layer* of) {
   kiln_program_memory memory = KILN_PROGRAM_MEMORY_INIT;
@@ -371,6 +385,7 @@ int main(void) {
     test_binding(&of);
     if (d < 2) test_alone(&of);
     test_kept(&of);
+    test_donated(&of);
     if (d < 2) test_memory(context, &of);
     test_saved(&of);
     release_layer(&of);
