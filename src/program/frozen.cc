@@ -77,6 +77,8 @@ std::vector<FrozenGroup> FrozenGroups(const Program& program) {
 
 std::vector<bool> KeptArguments(const Program& program) {
   std::vector<bool> kept(program.signature.parameters.size());
+  // Programs of single ops have parameters without a signature.
+  if (program.frozen.empty()) return kept;
   if (program.allocations.empty()) {
     std::copy(program.frozen.begin(), program.frozen.end(), kept.begin());
     return kept;
