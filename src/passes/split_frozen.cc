@@ -200,6 +200,7 @@ class Splitter {
       results.push_back(i);
       outputs.push_back(copy);
     }
+    if (outputs.empty()) return;  // nobody needs it
     Instruction* root = outputs[0];
     if (outputs.size() > 1) {
       std::vector<Shape> shapes;
