@@ -604,7 +604,7 @@ TEST(CodegenGemm, OneRowByLargeMatrices) {
   for (const target::Cpu& cpu : Cpus()) {
     for (ElementType type : {kF32, ElementType::kBF16, ElementType::kS8}) {
       for (bool columns_in_order : {false, true}) {
-        GemmProblem p = GemmProblem::RowMajor(kF32, 1, 1037, cpu.l2_bytes / 1024 + 7);
+        GemmProblem p = GemmProblem::RowMajor(kF32, 1, 1040, cpu.l2_bytes / 1024 + 7);
         p.b_type = type;
         if (columns_in_order) p.b_k = 1, p.b_n = p.k;
         Result<GemmSchedule> s = ChooseGemmSchedule(cpu, p);
