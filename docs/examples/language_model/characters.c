@@ -92,21 +92,89 @@ static size_t run_of(character_class is, const char* text, size_t size) {
   return end;
 }
 
-size_t word_length(const char* text, size_t size) {
+/* The bytes of 's or another contraction. */
+static size_t contraction_length(const char* text, size_t size, int any_case) {
   static const char* const kContractions[] = {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"};
   for (size_t i = 0; i < sizeof kContractions / sizeof *kContractions; ++i) {
-    size_t length = strlen(kContractions[i]);
-    if (size >= length && memcmp(text, kContractions[i], length) == 0) return length;
+    size_t length = strlen(kContractions[i]), same = 0;
+    while (same < length && same < size) {
+      char c = text[same];
+      if (any_case && c >= 'A' && c <= 'Z') c = (char)(c + 'a' - 'A');
+      if (c != kContractions[i][same]) break;
+      ++same;
+    }
+    if (same == length) return length;
   }
-  size_t space = size > 1 && *text == ' ', length;
-  character_class is = next_class(text + space, size - space, &length);
-  if (is != SPACE) return space + run_of(is, text + space, size - space);
-  /* The last one of several spaces belongs to the next word. */
-  size_t end = run_of(SPACE, text, size), last = 0;
+  return 0;
+}
+
+/* Spaces: the last one of several belongs to the next word, if there is one. */
+static size_t spaces_length(const char* text, size_t size) {
+  size_t end = run_of(SPACE, text, size), last = 0, length;
   if (end == size) return end;
   for (size_t i = 0; i < end; i += length) {
     last = i;
     read_character(text + i, size - i, &length);
   }
   return last > 0 ? last : end;
+}
+
+static size_t gpt2_word(const char* text, size_t size) {
+  size_t length = contraction_length(text, size, 0);
+  if (length > 0) return length;
+  size_t space = size > 1 && *text == ' ';
+  character_class is = next_class(text + space, size - space, &length);
+  if (is == SPACE) return spaces_length(text, size);
+  return space + run_of(is, text + space, size - space);
+}
+
+/* Digits are cut off first: other words end before one, and spaces do not join the next word. */
+static size_t digit_word(const char* text, size_t size) {
+  size_t end = 0, length;
+  if (next_class(text, size, &length) == NUMBER) return length;
+  while (end < size && next_class(text + end, size - end, &length) != NUMBER) end += length;
+  return gpt2_word(text, end);
+}
+
+static int ends_line(char c) { return c == '\n' || c == '\r'; }
+
+static size_t llama3_word(const char* text, size_t size) {
+  size_t length, next;
+  size_t contraction = contraction_length(text, size, 1);
+  if (contraction > 0) return contraction;
+  character_class is = next_class(text, size, &length);
+  if (is == LETTER) return run_of(LETTER, text, size);
+  if (is == NUMBER) {
+    size_t end = length;
+    for (int more = 2; more > 0 && next_class(text + end, size - end, &next) == NUMBER; --more) {
+      end += next;
+    }
+    return end;
+  }
+  if (!ends_line(*text) && next_class(text + length, size - length, &next) == LETTER) {
+    return length + run_of(LETTER, text + length, size - length);
+  }
+  size_t end = *text == ' ';
+  end += run_of(OTHER, text + end, size - end);
+  if (end > (*text == ' ')) {
+    while (end < size && ends_line(text[end])) ++end;
+    return end;
+  }
+  size_t spaces = run_of(SPACE, text, size);
+  for (end = spaces; end > 0; --end) {
+    if (ends_line(text[end - 1])) return end;
+  }
+  return spaces_length(text, size);
+}
+
+size_t word_length(word_rule rule, const char* text, size_t size) {
+  switch (rule) {
+    case DIGIT_WORDS:
+      return digit_word(text, size);
+    case LLAMA3_WORDS:
+      return llama3_word(text, size);
+    case GPT2_WORDS:
+      break;
+  }
+  return gpt2_word(text, size);
 }

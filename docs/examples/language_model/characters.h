@@ -1,4 +1,4 @@
-/* Characters in UTF-8, and their classes in GPT-2's rule for words. */
+/* Characters in UTF-8, their classes, and words. */
 #ifndef LANGUAGE_MODEL_CHARACTERS_H_
 #define LANGUAGE_MODEL_CHARACTERS_H_
 
@@ -16,9 +16,20 @@ unsigned read_character(const char* text, size_t size, size_t* length);
 
 character_class class_of(unsigned code_point);
 
-/* The bytes of the first word: 's and other contractions, or letters, numbers or other characters,
- * each with a space before them, or spaces.  */
-size_t word_length(const char* text, size_t size);
+/* How texts are cut into words, in which tokenizers merge pairs. */
+typedef enum {
+  /* 's and other contractions; letters, numbers or others, with a space before them; spaces. */
+  GPT2_WORDS,
+  /* The same between digits, each of which is a word. */
+  DIGIT_WORDS,
+  /* Contractions in any case; letters with any character but a line's end before them; up to three
+   * digits; others, with a space before and lines' ends behind them; spaces to the last line's end;
+   * other spaces. */
+  LLAMA3_WORDS
+} word_rule;
+
+/* The bytes of the first word of a text that has some. */
+size_t word_length(word_rule rule, const char* text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -11,12 +11,16 @@
 extern "C" {
 #endif
 
-/* Prints a message and ends the program. A library would return errors. */
-void fail(const char* format, ...)
 #if defined(__GNUC__)
-    __attribute__((format(printf, 1, 2), noreturn))
+#define PRINTF_LIKE __attribute__((format(printf, 1, 2)))
+#define NO_RETURN __attribute__((noreturn))
+#else
+#define PRINTF_LIKE
+#define NO_RETURN
 #endif
-    ;
+
+/* Prints a message and ends the program. A library would return errors. */
+PRINTF_LIKE NO_RETURN void fail(const char* format, ...);
 
 /* Ends the program if there is an error. */
 void check(kiln_error* error, const char* what);
@@ -25,7 +29,7 @@ void check(kiln_error* error, const char* what);
 void* allocate(size_t count, size_t size);
 
 /* A formatted text, to be freed with free(). */
-char* format_text(const char* format, ...);
+PRINTF_LIKE char* format_text(const char* format, ...);
 
 /* The bytes of a file, followed by a NUL, to be freed with free(); NULL if there is no such file.
  * `size` may be NULL. */

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,28 @@ static void read_gpt2(const json_value* json, model_config* c) {
   }
 }
 
+static void read_rope_scaling(const json_value* scaling, model_config* c) {
+  const char* type = json_text(scaling, "rope_type", json_text(scaling, "type", ""));
+  if (strcmp(type, "llama3") != 0) fail("config.json: rope_scaling \"%s\" is not supported", type);
+  c->rope_factor = json_number(scaling, "factor", 8);
+  c->rope_low = json_number(scaling, "low_freq_factor", 1);
+  c->rope_high = json_number(scaling, "high_freq_factor", 4);
+  c->rope_positions = json_number(scaling, "original_max_position_embeddings", 8192);
+  if (!(c->rope_factor > 0 && c->rope_low > 0 && c->rope_high > c->rope_low)) {
+    fail("config.json: the factors of rope_scaling do not fit");
+  }
+}
+
+double rope_frequency(const model_config* c, int64_t i) {
+  const double pi = 3.141592653589793;
+  const double frequency = pow(c->rope_theta, -2 * (double)i / (double)c->head_size);
+  if (c->rope_factor == 0) return frequency;
+  /* From 0, for long wavelengths, to 1. */
+  const double turns = c->rope_positions * frequency / (2 * pi);
+  const double kept = fmin(fmax((turns - c->rope_low) / (c->rope_high - c->rope_low), 0), 1);
+  return frequency * (kept + (1 - kept) / c->rope_factor);
+}
+
 static void read_llama(const json_value* json, model_config* c) {
   c->width = size_of(json, "hidden_size", 4096);
   c->layers = size_of(json, "num_hidden_layers", 32);
@@ -67,7 +90,7 @@ static void read_llama(const json_value* json, model_config* c) {
     fail("config.json: hidden_act \"%s\" is not supported", activation);
   }
   const json_value* scaling = json_member(json, "rope_scaling");
-  if (scaling && scaling->kind != JSON_NULL) fail("config.json: rope_scaling is not supported");
+  if (scaling && scaling->kind != JSON_NULL) read_rope_scaling(scaling, c);
   if (json_bool(json, "attention_bias", 0) || json_bool(json, "mlp_bias", 0)) {
     fail("config.json: biases are not supported in a Llama");
   }

@@ -328,8 +328,7 @@ static void add_constants(builder* b) {
   size_t count = (size_t)(b->length * pairs);
   double* angles = allocate(count, sizeof(double));
   for (size_t i = 0; i < count; ++i) {
-    double frequency = pow(b->config->rope_theta, -(double)((int64_t)i % pairs) / (double)pairs);
-    angles[i] = (double)((int64_t)i / pairs) * frequency;
+    angles[i] = (double)((int64_t)i / pairs) * rope_frequency(b->config, (int64_t)i % pairs);
   }
   value angle = kiln_op_constant(b->g, KILN_F64, dims, 3, angles, 8 * count);
   free(angles);

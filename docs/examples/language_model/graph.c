@@ -1,6 +1,5 @@
 #include "graph.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +105,8 @@ static kiln_value remember(builder* b, int which, kiln_value rows_of_heads) {
   return *cache;
 }
 
-/* Of queries, keys and values as f32[tokens, heads * head_size]. */
+/* The attention of the tokens, whose queries, keys and values are f32[tokens, heads, head_size], to
+ * themselves and all before them. */
 static kiln_value attention(builder* b, kiln_value queries, kiln_value keys, kiln_value values) {
   const model_config* c = b->config;
   kiln_attention_options options = KILN_ATTENTION_OPTIONS_INIT;
@@ -117,7 +117,7 @@ static kiln_value attention(builder* b, kiln_value queries, kiln_value keys, kil
   return kiln_op_reshape(b->g, mixed, dims, 2);
 }
 
-/* The first `count` positions of the cache, as far as each token sees. */
+/* A token attends to the positions up to its own. */
 static void add_mask(builder* b) {
   const int64_t dims[] = {b->tokens, b->capacity};
   kiln_value key = kiln_op_iota(b->g, 1, KILN_S32, dims, 2);
@@ -130,7 +130,7 @@ static void add_rotations(builder* b) {
   int64_t pairs = b->config->head_size / 2;
   float* frequencies = allocate((size_t)pairs, sizeof(float));
   for (int64_t i = 0; i < pairs; ++i) {
-    frequencies[i] = (float)pow(b->config->rope_theta, -(double)i / (double)pairs);
+    frequencies[i] = (float)rope_frequency(b->config, i);
   }
   kiln_value frequency =
       kiln_op_constant(b->g, KILN_F32, &pairs, 1, frequencies, 4 * (size_t)pairs);

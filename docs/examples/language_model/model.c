@@ -26,26 +26,18 @@ static char* program_path(const char* folder, const char* kind, const kiln_graph
   return format_text("%s/%s-%016" PRIx64 ".kiln", folder, kind, hash);
 }
 
-/* NULL if there is no file, or if it is one of another build of the library. */
+/* NULL if there is no file, or if it does not fit the library or the device. */
 static kiln_executable* load_program(const char* path, kiln_device* device) {
-  size_t size;
-  char* bytes = read_file(path, &size);
-  if (!bytes) return NULL;
   kiln_executable* executable = NULL;
-  kiln_error* error = kiln_executable_load(device, bytes, size, &executable);
-  kiln_error_release(error);
-  free(bytes);
-  return error ? NULL : executable;
+  kiln_error_release(kiln_executable_load_file(device, path, strlen(path), &executable));
+  return executable;
 }
 
+/* A folder that cannot be written, as that of the weights may be, is no reason to end. */
 static void save_program(const char* path, const kiln_executable* executable) {
-  kiln_text* bytes;
-  check(kiln_executable_serialize(executable, &bytes), path);
-  size_t size;
-  const char* data = kiln_text_data(bytes, &size);
-  int error = write_file(path, data, size);
-  if (error) fprintf(stderr, "%s: not saved: %s\n", path, strerror(error));
-  kiln_text_release(bytes);
+  kiln_error* error = kiln_executable_save(executable, path, strlen(path));
+  if (error) fprintf(stderr, "%s: not saved: %s\n", path, kiln_error_message(error, NULL));
+  kiln_error_release(error);
 }
 
 /* The caches are results in the memory of the arguments. */

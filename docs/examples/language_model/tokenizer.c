@@ -28,6 +28,8 @@ struct tokenizer {
   merge* merges; /* a hash table by the pair */
   size_t merge_places, merge_count;
   int32_t of_byte[256];
+  word_rule words;
+  int whole_words; /* a word that is a token is not merged, but taken */
 };
 
 /* --- Tables ------------------------------------------------------------------------------------*/
@@ -193,15 +195,44 @@ static void demand_member(const json_value* json, const char* key, const char* t
   if (strcmp(is, text) != 0) fail("tokenizer.json: \"%s\" is \"%s\", not %s", key, is, text);
 }
 
+/* ByteLevel alone, or a sequence that ends with it. */
+static word_rule read_word_rule(const json_value* pre_tokenizer) {
+  static const char kLlama3[] =
+      "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|"
+      " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+  const json_value* first = pre_tokenizer;
+  word_rule rule = GPT2_WORDS;
+  if (strcmp(json_text(pre_tokenizer, "type", ""), "Sequence") == 0) {
+    const json_value* list = json_member(pre_tokenizer, "pretokenizers");
+    first = list ? list->first : NULL;
+    const char* type = json_text(first, "type", "");
+    if (strcmp(type, "Digits") == 0 && json_bool(first, "individual_digits", 0)) {
+      rule = DIGIT_WORDS;
+    } else if (strcmp(type, "Split") == 0) {
+      demand_member(json_member(first, "pattern"), "Regex", kLlama3);
+      demand_member(first, "behavior", "Isolated");
+      rule = LLAMA3_WORDS;
+    }
+    if (rule != GPT2_WORDS) first = first->next;
+    if (first && first->next) fail("tokenizer.json: a sequence of pre-tokenizers is not supported");
+  }
+  demand_member(first, "type", "ByteLevel");
+  if (json_bool(first, "use_regex", 1) != (rule != LLAMA3_WORDS)) {
+    fail("tokenizer.json: words are cut by another rule");
+  }
+  if (json_bool(first, "add_prefix_space", 0)) {
+    fail("tokenizer.json: add_prefix_space is not supported");
+  }
+  return rule;
+}
+
 static void read_tokenizer_json(tokenizer* t, const json_value* json) {
   const json_value* model = json_member(json, "model");
   const json_value* normalizer = json_member(json, "normalizer");
   demand_member(model, "type", "BPE");
-  demand_member(json_member(json, "pre_tokenizer"), "type", "ByteLevel");
+  t->words = read_word_rule(json_member(json, "pre_tokenizer"));
+  t->whole_words = json_bool(model, "ignore_merges", 0);
   if (normalizer && normalizer->kind != JSON_NULL) fail("tokenizer.json: a normalizer is used");
-  if (json_bool(json_member(json, "pre_tokenizer"), "add_prefix_space", 0)) {
-    fail("tokenizer.json: add_prefix_space is not supported");
-  }
   const json_value* added = json_member(json, "added_tokens");
   for (const json_value* m = added ? added->first : NULL; m; m = m->next) {
     const json_value* content = json_member(m, "content");
@@ -294,8 +325,15 @@ int32_t* encode_text(const tokenizer* t, const char* text, size_t size, size_t* 
   int32_t* tokens = allocate(size, sizeof(int32_t));
   *count = 0;
   for (size_t i = 0; i < size;) {
-    size_t length = t->merge_count ? word_length(text + i, size - i) : size;
+    size_t length = t->merge_count ? word_length(t->words, text + i, size - i) : size;
     int32_t* word = tokens + *count;
+    int32_t whole = t->whole_words ? *find_text(t, text + i, length) : -1;
+    if (whole >= 0) {
+      *word = whole;
+      ++*count;
+      i += length;
+      continue;
+    }
     for (size_t j = 0; j < length; ++j) {
       unsigned char byte = (unsigned char)text[i + j];
       word[j] = t->of_byte[byte];

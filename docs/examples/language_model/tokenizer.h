@@ -1,4 +1,4 @@
-/* Texts as tokens: bytes, or byte pair encoding as GPT-2's. */
+/* Texts as tokens: bytes, or byte pair encoding as GPT-2's and Llama 3's. */
 #ifndef LANGUAGE_MODEL_TOKENIZER_H_
 #define LANGUAGE_MODEL_TOKENIZER_H_
 
@@ -12,7 +12,8 @@ extern "C" {
 typedef struct tokenizer tokenizer;
 
 /* Reads FOLDER/tokenizer.json, or vocab.json and merges.txt. Without these files, a vocabulary of
- * 256 tokens is that of bytes. Tokenizers other than the byte-level BPE of GPT-2 end the program.
+ * 256 tokens is that of bytes. Of byte-level BPE, the rules for words of GPT-2, of GPT-2 with
+ * single digits (SmolLM), and of Llama 3 are known; other tokenizers end the program.
  *
  * Texts are cut into words before pairs are merged. The classes of characters in which this is
  * done, letters, numbers, spaces and others, are exact for ASCII, and for the rest of Unicode known

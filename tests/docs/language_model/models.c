@@ -220,6 +220,23 @@ static void test_example(const char* example, const char* folder, const char* te
 
 /* --- A trained model ---------------------------------------------------------------------------*/
 
+/* All caches are results in their own memory, and the values of a step have no room for a copy. */
+static void test_in_place(machine m, const char* folder) {
+  const model_config config = read_config(folder);
+  const int64_t capacity = 1024;
+  weight_list list = list_weights(&config);
+  model_weight* weights = load_weights(&list, folder, KILN_F32, m.context, m.device);
+  free(list.specs);
+  language_model model =
+      make_model(&config, weights, KILN_F32, capacity, m.context, m.device, NULL);
+  const int64_t cache = 4 * capacity * config.key_heads * config.head_size;
+  kiln_program_memory memory = KILN_PROGRAM_MEMORY_INIT;
+  check(kiln_executable_memory(model.decode, &memory), "memory");
+  CHECK(memory.alias_bytes == 2 * config.layers * cache);
+  CHECK(memory.temporary_bytes - memory.scratch_bytes < cache / 4);
+  release_model(&model);
+}
+
 static void test_types(machine m, const char* folder, const char* text, const float* full) {
   /* Bounds of the differences: f32 rounds in another order; the others round weights to 8 bits of
    * mantissa, and to 255 steps of a channel. */
@@ -260,6 +277,7 @@ void test_trained_model(architecture_kind architecture, const char* text_file, c
   save_weights(&t.list, t.state, folder);
   float* full = full_logits(m, &t, text + 200);
   test_types(m, folder, text + 200, full);
+  test_in_place(m, folder);
   test_starts(folder);
   test_example(example, folder, text);
   free(full);

@@ -70,11 +70,11 @@ void test_json(void) {
 /* --- Tokenizers --------------------------------------------------------------------------------*/
 
 /* The words of a text, with bars between them. */
-static void expect_words(const char* text, const char* words) {
+static void expect_words(word_rule rule, const char* text, const char* words) {
   char got[256] = "";
   size_t used = 0, size = strlen(text);
   for (size_t i = 0, length; i < size; i += length) {
-    length = word_length(text + i, size - i);
+    length = word_length(rule, text + i, size - i);
     if (length == 0) fail("a word without an end");
     if (i > 0) got[used++] = '|';
     memcpy(got + used, text + i, length);
@@ -87,17 +87,24 @@ static void expect_words(const char* text, const char* words) {
 }
 
 static void test_words(void) {
-  expect_words("Hello world", "Hello| world");
-  expect_words("I'm don't we'll 'tis", "I|'m| don|'t| we|'ll| '|tis");
-  expect_words("a1 b22c  3", "a|1| b|22|c| | 3");
-  expect_words("x  \n\ty", "x|  \n|\t|y");
-  expect_words("end   ", "end|   ");
-  expect_words("(a)!? -- b", "(|a|)!?| --| b");
-  expect_words(" \n", " \n");
-  expect_words("\xc3\xa9t\xc3\xa9 \xc2\xb2\xe2\x80\x94x",
+  expect_words(GPT2_WORDS, "Hello world", "Hello| world");
+  expect_words(GPT2_WORDS, "I'm don't we'll 'tis", "I|'m| don|'t| we|'ll| '|tis");
+  expect_words(GPT2_WORDS, "a1 b22c  3", "a|1| b|22|c| | 3");
+  expect_words(GPT2_WORDS, "x  \n\ty", "x|  \n|\t|y");
+  expect_words(GPT2_WORDS, "end   ", "end|   ");
+  expect_words(GPT2_WORDS, "(a)!? -- b", "(|a|)!?| --| b");
+  expect_words(GPT2_WORDS, " \n", " \n");
+  expect_words(GPT2_WORDS, "\xc3\xa9t\xc3\xa9 \xc2\xb2\xe2\x80\x94x",
                "\xc3\xa9t\xc3\xa9| \xc2\xb2|\xe2\x80\x94|x");
-  expect_words("\xe4\xbd\xa0\xe5\xa5\xbd\xef\xbc\x8c", "\xe4\xbd\xa0\xe5\xa5\xbd|\xef\xbc\x8c");
-  expect_words("\xff\xfe", "\xff\xfe");
+  expect_words(GPT2_WORDS, "\xe4\xbd\xa0\xe5\xa5\xbd\xef\xbc\x8c",
+               "\xe4\xbd\xa0\xe5\xa5\xbd|\xef\xbc\x8c");
+  expect_words(GPT2_WORDS, "\xff\xfe", "\xff\xfe");
+  expect_words(DIGIT_WORDS, "a1 b22c  3 d'll", "a|1| b|2|2|c|  |3| d|'ll");
+  expect_words(LLAMA3_WORDS, "Hello  world\tx", "Hello| | world|\tx");
+  expect_words(LLAMA3_WORDS, "I'M we'LL 12345 (a)", "I|'M| we|'LL| |123|45| (|a|)");
+  expect_words(LLAMA3_WORDS, "x!?\n\ny  \n \n z", "x|!?\n\n|y|  \n \n| z");
+  expect_words(LLAMA3_WORDS, "\nab .\r\n  ", "\n|ab| .\r\n|  ");
+  expect_words(LLAMA3_WORDS, "a\xc2\xb2 _\xc3\xa9", "a|\xc2\xb2| _|\xc3\xa9");
   CHECK(class_of(0xa0) == SPACE && class_of(0x663) == NUMBER && class_of(0x439) == LETTER);
   CHECK(class_of(0x1f600) == OTHER && class_of(0x10ffff) == OTHER && class_of(0xaa) == LETTER);
 }
@@ -123,7 +130,23 @@ static void write_text(const char* folder, const char* name, const char* text) {
   free(path);
 }
 
-static void write_tokenizers(const char* pair, const char* whole) {
+/* "whole": GPT-2's form; "digits" and "llama3": other rules for words, and words that are taken as
+ * they are. */
+static void write_tokenizer_json(const char* out, const char* name, const char* pre_tokenizer,
+                                 int whole_words, const char* vocabulary, const char* merges) {
+  char* folder = make_folder(out, name);
+  char* json = format_text(
+      "{\"added_tokens\": [{\"id\": 263, \"content\": \"<|endoftext|>\"}], \"normalizer\": null,\n"
+      " \"pre_tokenizer\": %s,\n \"model\": {\"type\": \"BPE\", \"ignore_merges\": %s, \"vocab\": "
+      "{%s},"
+      " \"merges\": [%s]}}",
+      pre_tokenizer, whole_words ? "true" : "false", vocabulary, merges);
+  write_text(folder, "tokenizer.json", json);
+  free(json);
+  free(folder);
+}
+
+static void write_tokenizers(const char* out) {
   char* vocabulary = allocate(1 << 14, 1);
   char* merges = allocate(1 << 10, 1);
   char* list = allocate(1 << 10, 1);
@@ -136,16 +159,25 @@ static void write_tokenizers(const char* pair, const char* whole) {
     sprintf(list + strlen(list), i % 2 ? "%s[\"%s\", \"%s\"]" : "%s\"%s %s\"", i ? ", " : "", left,
             right);
   }
+  strcat(vocabulary, ", \"xyz\": 264");
   char* names = format_text("{%s, \"<|endoftext|>\": 263}", vocabulary);
-  char* json = format_text(
-      "{\"added_tokens\": [{\"id\": 263, \"content\": \"<|endoftext|>\"}], \"normalizer\": null,\n"
-      " \"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false},\n"
-      " \"model\": {\"type\": \"BPE\", \"vocab\": {%s}, \"merges\": [%s]}}",
-      vocabulary, list);
+  char* pair = make_folder(out, "pair");
   write_text(pair, "vocab.json", names);
   write_text(pair, "merges.txt", merges);
-  write_text(whole, "tokenizer.json", json);
-  free(json);
+  write_tokenizer_json(out, "whole", "{\"type\": \"ByteLevel\", \"add_prefix_space\": false}", 0,
+                       vocabulary, list);
+  write_tokenizer_json(out, "digits",
+                       "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Digits\", "
+                       "\"individual_digits\": true}, {\"type\": \"ByteLevel\"}]}",
+                       0, vocabulary, list);
+  write_tokenizer_json(
+      out, "llama3",
+      "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"pattern\": {\"Regex\": "
+      "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}|"
+      " ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}, "
+      "\"behavior\": \"Isolated\"}, {\"type\": \"ByteLevel\", \"use_regex\": false}]}",
+      1, vocabulary, list);
+  free(pair);
   free(names);
   free(list);
   free(merges);
@@ -184,27 +216,35 @@ static void test_pairs(const tokenizer* t) {
   size_t length;
   CHECK(strcmp(token_bytes(t, 263, &length), "<|endoftext|>") == 0 && length == 13);
   CHECK(strcmp(token_bytes(t, 262, &length), " wor") == 0 && length == 4);
-  CHECK(*token_bytes(t, 264, &length) == '\0' && length == 0);
+  CHECK(*token_bytes(t, 265, &length) == '\0' && length == 0);
+}
+
+static tokenizer* read_from(const char* out, const char* name, int64_t vocabulary) {
+  char* folder = make_folder(out, name);
+  tokenizer* t = read_tokenizer(folder, vocabulary);
+  free(folder);
+  return t;
 }
 
 void test_tokenizers(const char* out) {
+  static const char* const kSame[] = {"pair", "whole", "digits", "llama3"};
   test_words();
-  char* pair = make_folder(out, "pair");
-  char* whole = make_folder(out, "whole");
-  char* bytes = make_folder(out, "bytes");
-  write_tokenizers(pair, whole);
-  tokenizer* t = read_tokenizer(pair, 264);
-  test_pairs(t);
-  free_tokenizer(t);
-  t = read_tokenizer(whole, 264);
-  test_pairs(t);
-  free_tokenizer(t);
-  t = read_tokenizer(bytes, 256);
+  write_tokenizers(out);
+  for (int i = 0; i < 4; ++i) {
+    tokenizer* t = read_from(out, kSame[i], 265);
+    test_pairs(t);
+    expect_tokens(t, "or or", (int32_t[]){261, ' ', 261}, 3);
+    /* No merges make "xyz" of letters. */
+    if (i == 3) {
+      expect_tokens(t, "xyz xyz", (int32_t[]){264, ' ', 'x', 'y', 'z'}, 5);
+    } else {
+      expect_tokens(t, "xyz", (int32_t[]){'x', 'y', 'z'}, 3);
+    }
+    free_tokenizer(t);
+  }
+  tokenizer* t = read_from(out, "bytes", 256);
   expect_tokens(t, "he l\xff", (int32_t[]){'h', 'e', ' ', 'l', 0xff}, 5);
   free_tokenizer(t);
-  free(bytes);
-  free(whole);
-  free(pair);
 }
 
 /* --- Sampling ----------------------------------------------------------------------------------*/

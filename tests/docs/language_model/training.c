@@ -113,6 +113,36 @@ void test_gradient(architecture_kind architecture) {
   release_machine(d.m);
 }
 
+/* --- Configurations ----------------------------------------------------------------------------*/
+
+/* Llama 3.2's, with its wavelengths. */
+static void test_llama_config(const char* out) {
+  static const char kConfig[] =
+      "{\"model_type\": \"llama\", \"vocab_size\": 128256, \"hidden_size\": 2048,\n"
+      " \"num_hidden_layers\": 16, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,\n"
+      " \"head_dim\": 64, \"intermediate_size\": 8192, \"max_position_embeddings\": 131072,\n"
+      " \"rms_norm_eps\": 1e-05, \"rope_theta\": 500000.0, \"hidden_act\": \"silu\",\n"
+      " \"tie_word_embeddings\": true, \"bos_token_id\": 128000, \"eos_token_id\": [1, 2],\n"
+      " \"attention_bias\": false, \"mlp_bias\": false, \"rope_scaling\": {\"factor\": 32.0,\n"
+      " \"high_freq_factor\": 4.0, \"low_freq_factor\": 1.0, \"rope_type\": \"llama3\",\n"
+      " \"original_max_position_embeddings\": 8192}}";
+  char* folder = make_folder(out, "llama_config");
+  char* path = format_text("%s/config.json", folder);
+  CHECK(write_file(path, kConfig, strlen(kConfig)) == 0);
+  const model_config c = read_config(folder);
+  CHECK(c.architecture == LLAMA && c.layers == 16 && c.heads == 32 && c.key_heads == 8);
+  CHECK(c.inner == 8192 && c.tied && c.begin == 128000 && c.end_count == 2 && c.ends[1] == 2);
+  /* Pairs of short, middle and long wavelengths: 2 pi, 4728, 3.4 million. */
+  CHECK(rope_frequency(&c, 0) == 1);
+  const double middle = pow(500000, -16.0 / 32), turns = 8192 * middle / (2 * 3.141592653589793);
+  const double kept = (turns - 1) / 3;
+  CHECK(kept > 0 && kept < 1);
+  CHECK(fabs(rope_frequency(&c, 16) / middle - (kept + (1 - kept) / 32)) < 1e-12);
+  CHECK(fabs(rope_frequency(&c, 31) / pow(500000, -31.0 / 32) - 1.0 / 32) < 1e-12);
+  free(path);
+  free(folder);
+}
+
 /* --- Types and files ---------------------------------------------------------------------------*/
 
 static float element(kiln_buffer* buffer, kiln_dtype dtype, size_t i) {
@@ -211,6 +241,7 @@ static void test_files(machine m, const char* out) {
 
 void test_conversions(const char* out) {
   machine m = make_machine();
+  test_llama_config(out);
   test_rounding(m, 0);
   test_rounding(m, 1);
   test_files(m, out);
