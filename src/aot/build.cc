@@ -46,11 +46,11 @@ Result<program::Artefact> WithoutPrologue(program::Artefact artefact) {
 }
 
 Result<Version> MakeVersion(const ir::Module& module, const target::Target& target,
-                            const compiler::Options& options) {
+                            const Options& options) {
   KILN_ASSIGN_OR_RETURN(program::Artefact artefact,
-                        compiler::Compile(module.Clone(), target, options));
+                        compiler::Compile(module.Clone(), target, options.compiler));
   const bool runs_here = target::CheckRunsOn(target.ToString(), target::HostCpu()).ok();
-  if (!artefact.program.prologue.empty() && runs_here) {
+  if (options.packs && !artefact.program.prologue.empty() && runs_here) {
     KILN_ASSIGN_OR_RETURN(artefact, WithoutPrologue(std::move(artefact)));
   }
   return Version{std::move(artefact), target};
@@ -61,7 +61,7 @@ Result<Version> MakeVersion(const ir::Module& module, const target::Target& targ
 Result<Built> Build(const ir::Module& module, const Options& options) {
   std::vector<Version> versions;
   for (const target::Target& target : options.targets) {
-    KILN_ASSIGN_OR_RETURN(Version version, MakeVersion(module, target, options.compiler));
+    KILN_ASSIGN_OR_RETURN(Version version, MakeVersion(module, target, options));
     versions.push_back(std::move(version));
   }
   KILN_ASSIGN_OR_RETURN(ProgramObject made,

@@ -19,6 +19,9 @@ struct Options {
   // Of CPUs of one machine, the best first: the first that the processor has is run.
   std::vector<target::Target> targets;
   int32_t threads = 0;  // kiln_aot_program::threads
+  // Whether operands that are packed once are packed now, where this machine runs the target's
+  // code, and not by each instance.
+  bool packs = true;
   compiler::Options compiler;
 };
 
@@ -27,9 +30,8 @@ struct Built {
   std::string header;
 };
 
-// The code is that of libkiln for the same target. Operands that are packed once are packed here,
-// where this machine runs the target's code, and otherwise by each instance. The module must be
-// static. UNIMPLEMENTED names what programs compiled ahead of time cannot have.
+// The code is that of libkiln for the same target. The module must be static. UNIMPLEMENTED names
+// what programs compiled ahead of time cannot have.
 Result<Built> Build(const ir::Module& module, const Options& options);
 
 }  // namespace kiln::aot

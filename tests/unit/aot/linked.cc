@@ -23,11 +23,12 @@ __attribute__((visibility("default"))) const void* const kiln_test_api[] = {
 
 Result<std::unique_ptr<LinkedProgram>> LinkedProgram::Link(const ir::Module& module,
                                                            std::vector<target::Target> targets,
-                                                           const std::string& more) {
+                                                           const std::string& more, bool packs) {
   std::unique_ptr<LinkedProgram> linked(new LinkedProgram);
   Options options;
   options.name = "p";
   options.targets = std::move(targets);
+  options.packs = packs;
   KILN_ASSIGN_OR_RETURN(const Built built, Build(module, options));
   linked->header_ = built.header;
   const TestFolder& folder = linked->folder_;

@@ -20,7 +20,8 @@ class LinkedProgram {
   // `more` is C code in the library, such as functions that custom calls call.
   static Result<std::unique_ptr<LinkedProgram>> Link(const ir::Module& module,
                                                      std::vector<target::Target> targets,
-                                                     const std::string& more = "");
+                                                     const std::string& more = "",
+                                                     bool packs = true);
   ~LinkedProgram();
   LinkedProgram(const LinkedProgram&) = delete;
   LinkedProgram& operator=(const LinkedProgram&) = delete;

@@ -87,7 +87,7 @@ ENTRY e {
   ROOT r = (s32[], f32[64,64], f32[64,64]) while(t), condition=condition, body=body
 })";
 
-// Large enough for several threads, with a constant that is packed once.
+// Large enough for several threads.
 constexpr std::string_view kParallel = R"(HloModule parallel
 add {
   a = f32[] parameter(0)
@@ -105,6 +105,24 @@ ENTRY e {
   z = f32[] constant(0)
   ROOT r = f32[700] reduce(t, z), dimensions={1}, to_apply=add
 })";
+
+// A product with a constant that is packed once.
+std::string Packed() {
+  std::string weights;
+  for (int i = 0; i < 64; ++i) {
+    weights += i > 0 ? ", {" : "{";
+    for (int k = 0; k < 96; ++k) weights += Cat(k > 0 ? ", " : "", (i * 7 + k * 3) % 11 - 5);
+    weights += "}";
+  }
+  return Cat(R"(HloModule packed
+ENTRY e {
+  x = f32[128,96] parameter(0)
+  w = f32[64,96] constant({)",
+             weights, R"(})
+  d = f32[128,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  ROOT t = f32[128,64] tanh(d)
+})");
+}
 
 bool RunsHere(const target::Target& target) {
   return target::CheckRunsOn(target.ToString(), target::HostCpu()).ok();
@@ -204,8 +222,24 @@ TEST(AheadOfTime, Parallel) {
   }
 }
 
+// As on machines that do not run the target's code: each instance packs its operands.
+TEST(AheadOfTime, PackedByInstances) {
+  const auto module = ir::ParseOrDie(Packed());
+  const target::Target target = target::HostCpu();
+  auto packed = LinkedProgram::Link(*module, {target});
+  auto linked = LinkedProgram::Link(*module, {target}, "", false);
+  ASSERT_TRUE(packed.ok() && linked.ok());
+  Compared compared(*module, target);
+  for (const auto& program : {&*packed, &*linked}) {
+    const LinkedProgram::Api& api = (*program)->api();
+    ExpectSameProgram(api, *api.program, compared);
+  }
+  EXPECT_GE((*linked)->api().program->memory_bytes,
+            (*packed)->api().program->memory_bytes + 64 * 96 * int64_t{sizeof(float)});
+}
+
 TEST(AheadOfTime, MultiVersion) {
-  for (std::string_view text : {kParallel, kWhile}) {
+  for (const std::string& text : {std::string(kParallel), std::string(kWhile), Packed()}) {
     const auto module = ir::ParseOrDie(text);
     auto linked = LinkedProgram::Link(*module, X86Levels());
     ASSERT_TRUE(linked.ok()) << linked.status().ToString();
