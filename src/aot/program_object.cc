@@ -126,6 +126,7 @@ Place Description::Buffers(const program::Program& program, Table<kiln_aot_buffe
         buffer.kind = KILN_AOT_RESULT;
         break;
       case Allocation::Kind::kArena:
+      case Allocation::Kind::kBound:  // none: nothing is frozen ahead of time
         buffer.kind = KILN_AOT_ARENA;
         break;
       case Allocation::Kind::kConstant: {
