@@ -109,7 +109,9 @@ Status Run(const Arguments& arguments) {
   KILN_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(output));
   KILN_RETURN_IF_ERROR(
       built.object.Write([&](std::string_view bytes) { return file.Write(bytes); }));
-  KILN_RETURN_IF_ERROR(ReplaceFile(header, built.header));
+  KILN_ASSIGN_OR_RETURN(OutputFile header_file, OutputFile::Create(header));
+  KILN_RETURN_IF_ERROR(header_file.Write(built.header));
+  KILN_RETURN_IF_ERROR(header_file.Commit());
   return file.Commit();
 }
 
