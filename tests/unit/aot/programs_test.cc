@@ -109,18 +109,18 @@ ENTRY e {
 // A product with a constant that is packed once.
 std::string Packed() {
   std::string weights;
-  for (int i = 0; i < 64; ++i) {
+  for (int i = 0; i < 256; ++i) {
     weights += i > 0 ? ", {" : "{";
-    for (int k = 0; k < 96; ++k) weights += Cat(k > 0 ? ", " : "", (i * 7 + k * 3) % 11 - 5);
+    for (int k = 0; k < 256; ++k) weights += Cat(k > 0 ? ", " : "", (i * 7 + k * 3) % 11 - 5);
     weights += "}";
   }
   return Cat(R"(HloModule packed
 ENTRY e {
-  x = f32[128,96] parameter(0)
-  w = f32[64,96] constant({)",
+  x = f32[64,256] parameter(0)
+  w = f32[256,256] constant({)",
              weights, R"(})
-  d = f32[128,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
-  ROOT t = f32[128,64] tanh(d)
+  d = f32[64,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  ROOT t = f32[64,256] tanh(d)
 })");
 }
 
@@ -235,7 +235,7 @@ TEST(AheadOfTime, PackedByInstances) {
     ExpectSameProgram(api, *api.program, compared);
   }
   EXPECT_GE((*linked)->api().program->memory_bytes,
-            (*packed)->api().program->memory_bytes + 64 * 96 * int64_t{sizeof(float)});
+            (*packed)->api().program->memory_bytes + 256 * 256 * int64_t{sizeof(float)});
 }
 
 TEST(AheadOfTime, MultiVersion) {
