@@ -100,6 +100,21 @@ KILN_API kiln_error* kiln_graph_from_stablehlo(kiln_context* context, const void
                                                const kiln_stablehlo_options* options,
                                                kiln_graph** graph);
 
+/** The same from a file, which is mapped: of bytecode, large constants are not copied but used in
+ * the file, until they are packed for a device. The file must not be changed or cut off while the
+ * graph or an executable made of it is in use; it may be removed, or replaced by renaming.
+ *  @param path `path_length` bytes without a NUL; a regular file
+ *  @param options may be NULL: the defaults
+ *  @param graph receives one reference
+ *  @return also NOT_FOUND and PERMISSION_DENIED for the file; UNAVAILABLE for other errors of the
+ *         system
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_graph_from_stablehlo_file(kiln_context* context, const char* path,
+                                                    size_t path_length,
+                                                    const kiln_stablehlo_options* options,
+                                                    kiln_graph** graph);
+
 /** The text of an attribute of an argument of the entry function that kiln_graph_from_stablehlo()
  *  read, such as "mhlo.memory_kind" or "mhlo.layout_mode": a string as it is, an integer in
  * decimal, a boolean or an attribute without a value as "true" or "false". Changes of the graph do

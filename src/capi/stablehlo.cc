@@ -1,6 +1,10 @@
 // Graphs from StableHLO.
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 
+#include "base/input_file.h"
 #include "base/strings.h"
 #include "capi/deep.h"
 #include "capi/error.h"
@@ -57,6 +61,33 @@ const char* AttributeOf(const std::vector<kiln::stablehlo::EntryAttributes::Map>
   return found ? found->c_str() : nullptr;
 }
 
+Result<kiln::FilePages> PagesOf(const std::string& path) {
+  KILN_ASSIGN_OR_RETURN(kiln::InputFile file, kiln::InputFile::Open(path));
+  const std::optional<int64_t> bytes = file.remaining();
+  if (!bytes) return InvalidArgument("'", path, "' is no regular file");
+  Result<kiln::FilePages> pages = file.Rest(*bytes);
+  if (!pages.ok()) return pages.status().WithContext(Cat("'", path, "'"));
+  return pages;
+}
+
+// `owner`, unless null, keeps the bytes for the graph's large constants.
+Status MakeGraph(kiln_context* context, std::string_view bytes, std::shared_ptr<const void> owner,
+                 const kiln_stablehlo_options* options, kiln_graph** graph) {
+  KILN_ASSIGN_OR_RETURN(kiln::stablehlo::ImportOptions wanted, OptionsOf(options));
+  kiln::stablehlo::EntryAttributes attributes;
+  wanted.entry_attributes = &attributes;
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::mlir::Module> tree,
+                        kiln::stablehlo::IsBytecode(bytes)
+                            ? kiln::stablehlo::ReadBytecode(bytes, std::move(owner))
+                            : kiln::stablehlo::ReadText(bytes));
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::ir::Module> module,
+                        kiln::stablehlo::Import(*tree, wanted));
+  kiln_graph* made = kiln::capi::GraphOf(*kiln::capi::Unwrap(context), std::move(module));
+  made->entry_attributes() = std::move(attributes);
+  *graph = made;
+  return OkStatus();
+}
+
 }  // namespace
 
 void kiln_stablehlo_options_init(kiln_stablehlo_options* options, size_t size) {
@@ -72,18 +103,24 @@ kiln_error* kiln_graph_from_stablehlo(kiln_context* context, const void* program
     KILN_ASSIGN_OR_RETURN(
         std::string_view bytes,
         kiln::capi::TextOf("program", static_cast<const char*>(program), program_size));
-    KILN_ASSIGN_OR_RETURN(kiln::stablehlo::ImportOptions wanted, OptionsOf(options));
-    kiln::stablehlo::EntryAttributes attributes;
-    wanted.entry_attributes = &attributes;
-    KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::mlir::Module> tree,
-                          kiln::stablehlo::IsBytecode(bytes) ? kiln::stablehlo::ReadBytecode(bytes)
-                                                             : kiln::stablehlo::ReadText(bytes));
-    KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::ir::Module> module,
-                          kiln::stablehlo::Import(*tree, wanted));
-    kiln_graph* made = kiln::capi::GraphOf(*kiln::capi::Unwrap(context), std::move(module));
-    made->entry_attributes() = std::move(attributes);
-    *graph = made;
-    return OkStatus();
+    return MakeGraph(context, bytes, nullptr, options, graph);
+  });
+}
+
+kiln_error* kiln_graph_from_stablehlo_file(kiln_context* context, const char* path,
+                                           size_t path_length,
+                                           const kiln_stablehlo_options* options,
+                                           kiln_graph** graph) {
+  return GuardDeep([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_graph_from_stablehlo_file", {{"context", context}, {"graph", graph}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view name, kiln::capi::TextOf("path", path, path_length));
+    const auto pages = std::make_shared<kiln::FilePages>();
+    KILN_ASSIGN_OR_RETURN(*pages, PagesOf(std::string(name)));
+    const std::string_view bytes(reinterpret_cast<const char*>(pages->bytes().data()),
+                                 pages->bytes().size());
+    const Status status = MakeGraph(context, bytes, pages, options, graph);
+    return status.ok() ? status : status.WithContext(Cat("'", name, "'"));
   });
 }
 

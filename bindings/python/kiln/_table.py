@@ -171,6 +171,9 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_graph_from_stablehlo': (
         ErrorPointer,
         [c_void_p, c_void_p, c_size_t, c_void_p, POINTER(c_void_p)]),
+    'kiln_graph_from_stablehlo_file': (
+        ErrorPointer,
+        [c_void_p, c_char_p, c_size_t, c_void_p, POINTER(c_void_p)]),
     'kiln_graph_argument_attribute': (
         c_char_p,
         [c_void_p, c_size_t, c_char_p, c_size_t, POINTER(c_size_t)]),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,8 @@ struct Container {
   std::vector<Resource> resources;
   std::vector<Input> properties;  // of an operation each
   Input ir;
+  // Keeps the bytes for large elements, which are then not copied; null: they go after the reader.
+  std::shared_ptr<const void> owner;
 };
 
 // The container has views of the bytes. Fails on unsupported versions.

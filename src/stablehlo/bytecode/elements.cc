@@ -4,6 +4,9 @@
 namespace kiln::stablehlo {
 namespace {
 
+// Fewer bytes are copied.
+constexpr size_t kLeastLent = 1 << 16;
+
 // Booleans are packed, the first in the lowest bit. One byte of ones is true for all, as it would
 // be of one to eight elements, too; one byte is for all of more than eight. Early writers gave each
 // a byte.
@@ -64,6 +67,12 @@ Result<const mlir::Attribute*> Tables::MakeElements(const Type* type, std::strin
   if (!elements.splat && (blob.size() % size != 0 || blob.size() / size != count)) {
     return FailAtByte(offset, Cat(blob.size(), " bytes"),
                       Cat(count, " elements of ", size, " bytes each, or one"));
+  }
+  if (!elements.splat && blob.size() >= kLeastLent && container_.owner &&
+      reinterpret_cast<uintptr_t>(blob.data()) % size == 0 && !mlir::HasUnusedBits(element)) {
+    elements.lent = blob;
+    elements.owner = container_.owner;
+    return Make(std::move(elements), offset);
   }
   elements.bytes = std::string(blob);
   mlir::ClearUnusedBits(element, elements.bytes);

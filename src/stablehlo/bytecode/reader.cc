@@ -265,8 +265,10 @@ Status Reader::ReadRegion(Input& input, Operation* operation, bool isolated) {
 
 }  // namespace
 
-Result<std::unique_ptr<mlir::Module>> ReadBytecode(std::string_view bytes) {
+Result<std::unique_ptr<mlir::Module>> ReadBytecode(std::string_view bytes,
+                                                   std::shared_ptr<const void> owner) {
   KILN_ASSIGN_OR_RETURN(Container container, ReadContainer(bytes));
+  container.owner = std::move(owner);
   return Reader(container, bytes.size()).Read();
 }
 

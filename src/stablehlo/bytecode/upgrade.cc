@@ -50,7 +50,7 @@ bool IsEmpty(const Attribute& attribute) {
     case AttributeKind::kDictionary:
       return attribute.fields.empty();
     case AttributeKind::kElements:
-      return attribute.bytes.empty();
+      return attribute.elements().empty();
     case AttributeKind::kArray:
       // Dictionaries of arguments are dropped if all are empty.
       return std::ranges::all_of(attribute.items, [](const Attribute* item) {
@@ -64,7 +64,7 @@ bool IsEmpty(const Attribute& attribute) {
 // Whether all elements are this integer or boolean.
 bool AllAre(const Attribute& elements, int64_t value) {
   const mlir::Type& element = *elements.type->element;
-  if (elements.bytes.empty()) return true;
+  if (elements.elements().empty()) return true;
   if (!elements.splat) return false;
   if (element.is_bool()) return elements.bytes[0] == value;
   int64_t number = 0;
@@ -235,12 +235,12 @@ Result<const Attribute*> Upgrade::ConvertList(const Attribute& value, size_t off
   }
   Attribute list{.kind = AttributeKind::kDenseArray};
   list.type = &element;
-  list.bytes = value.bytes;
+  list.bytes = value.elements();
   if (value.splat) {
     list.bytes.clear();
     for (int64_t i = 0; i < count; ++i) list.bytes += value.bytes;
   } else {
-    KILN_RETURN_IF_ERROR(tables_.Spend(value.bytes.size(), offset));
+    KILN_RETURN_IF_ERROR(tables_.Spend(value.elements().size(), offset));
   }
   KILN_ASSIGN_OR_RETURN(const Attribute* made, tables_.Make(std::move(list), offset));
   lists_.emplace(&value, made);

@@ -163,19 +163,24 @@ Result<Literal> LiteralOf(const mlir::Attribute& attribute, const Type& type) {
   if (attribute.is(mlir::AttributeKind::kElements)) {
     KILN_ASSIGN_OR_RETURN(Shape found, ShapeOf(*attribute.type));
     const int64_t count = found.num_elements();
-    const int64_t bytes = static_cast<int64_t>(attribute.bytes.size());
+    const int64_t bytes = static_cast<int64_t>(attribute.elements().size());
     const bool whole = attribute.splat || bytes == count * ByteWidth(found.type());
     const bool same =
         IsQuantized(type) ? ByteWidth(found.type()) == ByteWidth(element) : found.type() == element;
     if (found.dims() != shape.dims() || !same || !whole) {
       return InvalidArgument("found elements of ", *attribute.type, " for a constant of ", type);
     }
+    if (attribute.owner && shape.byte_size() == bytes) {
+      return Literal::Borrowed(shape, reinterpret_cast<const std::byte*>(attribute.lent.data()),
+                               attribute.owner);
+    }
     // All elements are equal: the value is one of them, broadcast by the caller.
     Literal literal(attribute.splat ? Shape::Scalar(element) : shape);
     if (literal.byte_size() != bytes) {
       return InvalidArgument("found ", bytes, " bytes for a constant of ", type);
     }
-    if (bytes > 0) std::memcpy(literal.data(), attribute.bytes.data(), attribute.bytes.size());
+    if (bytes > 0)
+      std::memcpy(literal.data(), attribute.elements().data(), static_cast<size_t>(bytes));
     return literal;
   }
   switch (attribute.kind) {

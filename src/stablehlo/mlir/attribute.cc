@@ -22,8 +22,9 @@ std::optional<std::vector<int64_t>> IntsOfBytes(const Attribute& attribute) {
   const int64_t size = ElementBytes(element);
   const bool is_signed = element.signedness != Signedness::kUnsigned && !element.is_bool();
   std::vector<int64_t> values;
-  for (size_t at = 0; at < attribute.bytes.size(); at += static_cast<size_t>(size)) {
-    values.push_back(Load(attribute.bytes.data() + at, size, is_signed));
+  const std::string_view bytes = attribute.elements();
+  for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(size)) {
+    values.push_back(Load(bytes.data() + at, size, is_signed));
   }
   if (dense && attribute.splat) {
     // A few bytes may encode too many elements for a list.

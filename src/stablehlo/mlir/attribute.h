@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,6 +57,9 @@ struct Attribute {
   // boolean is 0 or 1; integers below a byte are extended to one by their sign (ui: by zeros),
   // floats below a byte are its lower bits. A complex number is its real part, then the imaginary.
   std::string bytes;
+  // kElements: large ones in memory of `owner`'s, in the place of `bytes`.
+  std::string_view lent;
+  std::shared_ptr<const void> owner;
   // kElements: whether `bytes` is one element, which all are. So are tensors of one element, and
   // all others whose elements have equal bits; of none there are no bytes.
   bool splat = false;
@@ -66,6 +70,8 @@ struct Attribute {
   int64_t depth = 1;
 
   bool is(AttributeKind k) const { return kind == k; }
+  // kDenseArray, kElements: `bytes`, or what is lent.
+  std::string_view elements() const { return lent.empty() ? bytes : lent; }
 };
 
 inline constexpr int64_t kMaxAttributeParts = int64_t{1} << 24;

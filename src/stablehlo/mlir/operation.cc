@@ -162,14 +162,14 @@ Status CheckBytes(Attribute& attribute) {
   const Type& element = dense ? *attribute.type->element : *attribute.type;
   const size_t size = static_cast<size_t>(ElementBytes(element));
   if (size == 0) return Unimplemented("elements of ", element, " are not implemented");
-  std::string& bytes = attribute.bytes;
+  const std::string_view bytes = attribute.elements();
   if (!dense) {
     if (bytes.size() % size == 0) return OkStatus();
     return InvalidArgument(bytes.size(), " bytes are no array of ", element);
   }
   const auto count = static_cast<size_t>(attribute.type->num_elements());
   if (count == 0) {
-    bytes.clear();
+    attribute.bytes.clear();
     attribute.splat = false;
     return OkStatus();
   }
@@ -180,8 +180,9 @@ Status CheckBytes(Attribute& attribute) {
   if (!attribute.splat &&
       std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0) {
     attribute.splat = true;
-    bytes.resize(size);
-    bytes.shrink_to_fit();
+    attribute.bytes = std::string(bytes.substr(0, size));
+    attribute.lent = {};
+    attribute.owner = nullptr;
   }
   return OkStatus();
 }

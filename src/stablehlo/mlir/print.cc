@@ -98,7 +98,7 @@ std::string ElementText(const Type& type, const char* from) {
 void AppendList(const Attribute& attribute, size_t d, size_t& at, std::string& out) {
   const Type& tensor = *attribute.type;
   if (d == tensor.dimensions.size()) {
-    out += ElementText(*tensor.element, attribute.bytes.data() + at);
+    out += ElementText(*tensor.element, attribute.elements().data() + at);
     at += static_cast<size_t>(ElementBytes(*tensor.element));
     return;
   }
@@ -135,7 +135,7 @@ class Printer {
 void Printer::PrintElements(const Attribute& attribute) {
   out_ += "dense<";
   const Type& element = *attribute.type->element;
-  if (attribute.bytes.empty()) {
+  if (attribute.elements().empty()) {
     // Nothing.
   } else if (attribute.splat) {
     out_ += ElementText(element, attribute.bytes.data());
@@ -144,7 +144,7 @@ void Printer::PrintElements(const Attribute& attribute) {
     AppendList(attribute, 0, at, out_);
   } else {
     out_ += "\"0x";
-    for (char c : attribute.bytes) AppendHexByte(out_, c);
+    for (char c : attribute.elements()) AppendHexByte(out_, c);
     out_ += "\"";
   }
   out_ += Cat("> : ", *attribute.type);

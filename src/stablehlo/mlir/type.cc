@@ -164,6 +164,12 @@ int64_t ElementBytes(const Type& element) {
   }
 }
 
+bool HasUnusedBits(const Type& element) {
+  if (element.is_bool()) return true;
+  if (element.is(TypeKind::kFloat)) return FormatOf(element.float_kind).bits < 8;
+  return element.is(TypeKind::kInteger) && element.width < 8 * ElementBytes(element);
+}
+
 void ClearUnusedBits(const Type& element, std::string& bytes) {
   if (element.is(TypeKind::kFloat)) {
     const int bits = FormatOf(element.float_kind).bits;

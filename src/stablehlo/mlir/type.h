@@ -113,6 +113,8 @@ int64_t ElementBytes(const Type& element);
 // Normalises elements from foreign bytes: bits beyond an integer's width become its sign, or zeros;
 // bits beyond a float's width become zeros.
 void ClearUnusedBits(const Type& element, std::string& bytes);
+// Whether elements may have such bits, or other forms in files.
+bool HasUnusedBits(const Type& element);
 
 // A finite number in MLIR's text: the shortest digits that read back, with a point.
 std::string FloatText(double value);

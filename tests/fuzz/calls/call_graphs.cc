@@ -1,5 +1,8 @@
 // Calls of graph.h: graphs from nothing and from text, sizes of symbols, and what graphs tell.
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "calls/callers.h"
 #include "calls/graphs.h"
@@ -122,7 +125,11 @@ void Call_kiln_graph_from_hlo_text(World& w) {
   }
 }
 
-void Call_kiln_graph_from_stablehlo(World& w) {
+namespace {
+
+// `read(context, text, options, graph)` reads a program.
+template <typename Read>
+void ReadStablehlo(World& w, const char* function, Read&& read) {
   auto context = w.Chance(2) ? nullptr : w.Context();
   const std::string text = Mutated(w, std::string(w.Pick(kStablehloTexts)));
   kiln_stablehlo_options options = KILN_STABLEHLO_OPTIONS_INIT;
@@ -145,16 +152,38 @@ void Call_kiln_graph_from_stablehlo(World& w) {
   if (w.Chance(10)) options.timeout_ns = w.Chance(70) ? w.Between(1, 100000) : w.WildNumber();
   const SizedCopy sized(w, options);
   kiln_graph* made = World::Untouched<kiln_graph>();
-  w.Begin("kiln_graph_from_stablehlo", World::Name("context", context), ", entry ",
-          options.entry ? entry : "NULL", ", {", dims[0], ",3}, rank ", shape.rank, ", ",
-          options.argument_count, " arguments, timeout ", options.timeout_ns, ", ",
-          sized.ToString(), ", ", text);
-  if (w.Gave(kiln_graph_from_stablehlo(
-                 context ? context->handle : nullptr, text.data(), text.size(),
-                 w.Chance(20) ? nullptr : sized.As<kiln_stablehlo_options>(), &made),
+  w.Begin(function, World::Name("context", context), ", entry ", options.entry ? entry : "NULL",
+          ", {", dims[0], ",3}, rank ", shape.rank, ", ", options.argument_count,
+          " arguments, timeout ", options.timeout_ns, ", ", sized.ToString(), ", ", text);
+  if (w.Gave(read(context ? context->handle : nullptr, text,
+                  w.Chance(20) ? nullptr : sized.As<kiln_stablehlo_options>(), &made),
              made)) {
     Keep(w, made, context);
   }
+}
+
+}  // namespace
+
+void Call_kiln_graph_from_stablehlo(World& w) {
+  ReadStablehlo(w, "kiln_graph_from_stablehlo",
+                [](kiln_context* context, const std::string& text,
+                   const kiln_stablehlo_options* options, kiln_graph** graph) {
+                  return kiln_graph_from_stablehlo(context, text.data(), text.size(), options,
+                                                   graph);
+                });
+}
+
+void Call_kiln_graph_from_stablehlo_file(World& w) {
+  ReadStablehlo(w, "kiln_graph_from_stablehlo_file",
+                [&w](kiln_context* context, const std::string& text,
+                     const kiln_stablehlo_options* options, kiln_graph** graph) {
+                  const std::string path = Cat(w.Folder(), "/program", w.Seed());
+                  if (w.Chance(90)) std::ofstream(path, std::ios::binary) << text;
+                  kiln_error* error = kiln_graph_from_stablehlo_file(context, path.data(),
+                                                                     path.size(), options, graph);
+                  std::remove(path.c_str());
+                  return error;
+                });
 }
 
 void Call_kiln_graph_status(World& w) {
