@@ -229,7 +229,8 @@ Status Tables::AppendMeshPart(const Attribute& part, size_t offset, std::string&
     case AttributeKind::kInteger:
     case AttributeKind::kDenseArray:
     case AttributeKind::kElements:
-      KILN_RETURN_IF_ERROR(Spend(kMostDigits * (part.text.size() + part.bytes.size()), offset));
+      KILN_RETURN_IF_ERROR(
+          Spend(kMostDigits * (part.text.size() + part.elements().size()), offset));
       text += mlir::ToText(part);
       return OkStatus();
     case AttributeKind::kArray:
