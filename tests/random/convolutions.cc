@@ -19,7 +19,7 @@ class Generator : public RandomMaker {
   Instruction* Convolution() {
     const ElementType type = x_->shape().type();
     std::vector<int64_t> lhs = x_->shape().dims();
-    if (IsPred(type) || x_->shape().num_elements() == 0) return nullptr;
+    if (x_->shape().num_elements() == 0) return nullptr;
     while (lhs.size() < 2) lhs.push_back(1);
     // Which of lhs's dimensions is what.
     std::vector<int64_t> order(lhs.size());

@@ -271,8 +271,10 @@ Program SelectAndScatters(uint64_t seed) {
   RandomOps ops(seed);
   for (size_t k = 0; k < 10; ++k) {
     ElementType type = k % 2 == 0 ? ElementType::kF32 : kTypes[(seed * 5 + k / 2) % kTypeCount];
-    // What is complex is in no order; of small floats compiled code rounds sums once.
-    const bool is_other = IsComplex(type) || (IsFloat(type) && WideOf(type) != type);
+    // What is complex is in no order; of small floats compiled code rounds sums once; preds cannot
+    // be subtracted.
+    const bool is_other =
+        IsComplex(type) || IsPred(type) || (IsFloat(type) && WideOf(type) != type);
     ops.AddSelectAndScatter(is_other ? ElementType::kF32 : type);
   }
   return {ops.Text()};
