@@ -17,10 +17,14 @@ STRUCTS = {struct.__doc__: struct for struct in vars(_structs).values()
 
 
 def declared_structs():
-    """The structs that the headers define."""
+    """The structs that the library's headers define: those of programs compiled ahead of time are
+    not among them.
+    """
     names = set()
-    for header in os.listdir(os.path.join(INCLUDE, 'kiln')):
-        with open(os.path.join(INCLUDE, 'kiln', header)) as file:
+    with open(os.path.join(INCLUDE, 'kiln', 'kiln.h')) as file:
+        headers = re.findall(r'^#include "(kiln/\w+\.h)"', file.read(), re.MULTILINE)
+    for header in headers:
+        with open(os.path.join(INCLUDE, header)) as file:
             names.update(re.findall(r'^typedef struct (\w+) \{', file.read(), re.MULTILINE))
     return names
 
