@@ -38,7 +38,7 @@ typedef struct kiln_safetensors kiln_safetensors;
  *
  *  A mapped file must not be changed or cut off while it or one of its buffers is in use: values
  *  would change, and a missing page is a SIGBUS. It may be removed, or replaced by renaming, as
- *  kiln_safetensors_write() does.
+ *  kiln_safetensors_save() does.
  *  @param path `path_length` bytes without a NUL
  *  @param file receives one reference, to be released with kiln_safetensors_release()
  *  @return INVALID_ARGUMENT for contents that are not of the format; NOT_FOUND; PERMISSION_DENIED;
@@ -159,9 +159,9 @@ KILN_API void kiln_safetensors_options_init(kiln_safetensors_options* options, s
  *
  *  Of buffers in a GPU's memory, one at a time is copied to the host. A limit on the sizes of files
  *  (RLIMIT_FSIZE) ends a process that does not ignore SIGXFSZ. Any thread. \since 0.1 */
-KILN_API kiln_error* kiln_safetensors_write(const char* path, size_t path_length,
-                                            const kiln_named_buffer* arrays, size_t array_count,
-                                            const kiln_safetensors_options* options);
+KILN_API kiln_error* kiln_safetensors_save(const char* path, size_t path_length,
+                                           const kiln_named_buffer* arrays, size_t array_count,
+                                           const kiln_safetensors_options* options);
 
 #ifdef __cplusplus
 }

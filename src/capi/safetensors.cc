@@ -99,7 +99,7 @@ Result<std::vector<NewArray>> ReadArrays(const kiln_named_buffer* arrays, size_t
   for (size_t i = 0; i < array_count; ++i) {
     const std::string place = kiln::Cat("arrays[", i, "]");
     KILN_RETURN_IF_ERROR(
-        NotNull("kiln_safetensors_write", {{kiln::Cat(place, ".buffer"), arrays[i].buffer}}));
+        NotNull("kiln_safetensors_save", {{kiln::Cat(place, ".buffer"), arrays[i].buffer}}));
     KILN_ASSIGN_OR_RETURN(std::string_view name,
                           TextOf(kiln::Cat(place, ".name"), arrays[i].name, arrays[i].name_length));
     Buffer* buffer = Unwrap(arrays[i].buffer);
@@ -216,11 +216,11 @@ void kiln_safetensors_options_init(kiln_safetensors_options* options, size_t siz
   kiln::capi::InitOptions(options, size);
 }
 
-kiln_error* kiln_safetensors_write(const char* path, size_t path_length,
-                                   const kiln_named_buffer* arrays, size_t array_count,
-                                   const kiln_safetensors_options* options) {
+kiln_error* kiln_safetensors_save(const char* path, size_t path_length,
+                                  const kiln_named_buffer* arrays, size_t array_count,
+                                  const kiln_safetensors_options* options) {
   return Guard([&]() -> Status {
-    KILN_RETURN_IF_ERROR(NotNull("kiln_safetensors_write", {{"path", path}}));
+    KILN_RETURN_IF_ERROR(NotNull("kiln_safetensors_save", {{"path", path}}));
     std::vector<std::byte> copy;
     KILN_ASSIGN_OR_RETURN(std::vector<NewArray> read, ReadArrays(arrays, array_count, copy));
     KILN_ASSIGN_OR_RETURN(std::vector<TextPair> metadata, ReadMetadata(options));

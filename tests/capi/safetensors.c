@@ -18,7 +18,7 @@ static kiln_named_buffer named(const char* name, kiln_buffer* buffer) {
 
 static kiln_error* write_file(const kiln_named_buffer* arrays, size_t count,
                               const kiln_safetensors_options* options) {
-  return kiln_safetensors_write(path, strlen(path), arrays, count, options);
+  return kiln_safetensors_save(path, strlen(path), arrays, count, options);
 }
 
 static kiln_safetensors* open_file(void) {
@@ -307,8 +307,8 @@ static void failures(kiln_context* context) {
   kiln_error* error = write_file(full, 1, NULL);
   setrlimit(RLIMIT_FSIZE, &before);
   FAILS(KILN_RESOURCE_EXHAUSTED, path, error);
-  FAILS(KILN_NOT_FOUND, "none", kiln_safetensors_write("/none/file", 10, one, 1, NULL));
-  FAILS(KILN_INVALID_ARGUMENT, "regular", kiln_safetensors_write("/dev/null", 9, one, 1, NULL));
+  FAILS(KILN_NOT_FOUND, "none", kiln_safetensors_save("/none/file", 10, one, 1, NULL));
+  FAILS(KILN_INVALID_ARGUMENT, "regular", kiln_safetensors_save("/dev/null", 9, one, 1, NULL));
   CHECK(file_size() == size);
   /* Nothing else is in the folder, which can be removed with the file. */
   CHECK(unlink(path) == 0 && rmdir(folder) == 0);

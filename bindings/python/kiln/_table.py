@@ -353,7 +353,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ErrorPointer,
         [c_void_p, c_char_p, c_size_t, c_void_p, POINTER(c_void_p)]),
     'kiln_safetensors_options_init': (None, [c_void_p, c_size_t]),
-    'kiln_safetensors_write': (ErrorPointer, [c_char_p, c_size_t, c_void_p, c_size_t, c_void_p]),
+    'kiln_safetensors_save': (ErrorPointer, [c_char_p, c_size_t, c_void_p, c_size_t, c_void_p]),
     'kiln_compile_options_init': (None, [c_void_p, c_size_t]),
     'kiln_graph_compile': (ErrorPointer, [c_void_p, c_void_p, POINTER(c_void_p)]),
     'kiln_executable_retain': (None, [c_void_p]),

@@ -111,4 +111,4 @@ def save(path: Path, arrays: Mapping[str, Buffer],
     named = (_structs.NamedBuffer * len(arrays))(
         *(_structs.NamedBuffer(*text(name), buffer._as_parameter_)
           for name, buffer in arrays.items()))
-    lib.kiln_safetensors_write(*path_text(path), named, len(named), ctypes.byref(made_options))
+    lib.kiln_safetensors_save(*path_text(path), named, len(named), ctypes.byref(made_options))

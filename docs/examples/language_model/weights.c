@@ -320,7 +320,7 @@ void save_weights(const weight_list* list, kiln_buffer* const* arrays, const cha
     named[i] = (kiln_named_buffer){name, strlen(name), arrays[i]};
   }
   char* path = format_text("%s/model.safetensors", folder);
-  check(kiln_safetensors_write(path, strlen(path), named, list->count, NULL), path);
+  check(kiln_safetensors_save(path, strlen(path), named, list->count, NULL), path);
   free(path);
   free(named);
 }

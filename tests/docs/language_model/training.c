@@ -199,7 +199,7 @@ static void write_array(machine m, const char* folder, const char* file, const c
   check(kiln_buffer_copy_host(m.device, dtype, dims, rank, data, bytes, &buffer), name);
   const kiln_named_buffer array = {name, strlen(name), buffer};
   char* path = format_text("%s/%s", folder, file);
-  check(kiln_safetensors_write(path, strlen(path), &array, 1, NULL), path);
+  check(kiln_safetensors_save(path, strlen(path), &array, 1, NULL), path);
   kiln_buffer_release(buffer);
   free(path);
 }

@@ -96,11 +96,11 @@ void Write(World& w, const std::string& path) {
   options.metadata = pairs.data();
   options.metadata_count = pairs.size();
   const SizedCopy sized(w, options);
-  w.Begin("kiln_safetensors_write", path.size(), ", ", arrays.size(), " arrays, ", pairs.size(),
+  w.Begin("kiln_safetensors_save", path.size(), ", ", arrays.size(), " arrays, ", pairs.size(),
           " texts, ", sized.ToString());
-  (void)w.Ok(kiln_safetensors_write(w.Chance(2) ? nullptr : path.data(), path.size(),
-                                    w.Chance(2) ? nullptr : arrays.data(), arrays.size(),
-                                    w.Chance(20) ? nullptr : sized.As<kiln_safetensors_options>()));
+  (void)w.Ok(kiln_safetensors_save(w.Chance(2) ? nullptr : path.data(), path.size(),
+                                   w.Chance(2) ? nullptr : arrays.data(), arrays.size(),
+                                   w.Chance(20) ? nullptr : sized.As<kiln_safetensors_options>()));
 }
 
 void Open(World& w, const std::string& path) {
@@ -123,7 +123,7 @@ std::shared_ptr<FileState> AnyFile(World& w) {
 
 }  // namespace
 
-void Call_kiln_safetensors_write(World& w) { Write(w, AnyPath(w)); }
+void Call_kiln_safetensors_save(World& w) { Write(w, AnyPath(w)); }
 
 void Call_kiln_safetensors_open(World& w) {
   const std::string path = AnyPath(w);
