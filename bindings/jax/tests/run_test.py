@@ -10,10 +10,12 @@ import tempfile
 import unittest
 
 RUN = pathlib.Path(__file__).resolve().parent / 'conformance' / 'run.py'
+# JAX generates more cases of some tests for its own platforms.
 EASY = '''
-import pytest
+import os, pytest
 def test_passes(): pass
-def test_also_passes(): pass
+for number in range(1 if 'kiln' in os.environ['JAX_PLATFORMS'] else 2):
+    exec(f'def test_generated{number}(): pass')
 '''
 HARD = '''
 import os, time, pytest
