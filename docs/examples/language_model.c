@@ -230,12 +230,8 @@ static void write_trace(kiln_trace* trace, const char* path) {
 
 int main(int argc, char** argv) {
   const options o = parse_options(argc, argv);
-  kiln_context_options context_options = KILN_CONTEXT_OPTIONS_INIT;
-  context_options.threads = o.threads;
   kiln_context* context;
-  check(kiln_context_create(&context_options, &context), "context");
-  kiln_device* device;
-  check(kiln_context_find_device(context, o.device, strlen(o.device), &device), o.device);
+  kiln_device* device = open_device(o.device, o.threads, &context);
   kiln_trace* trace = NULL;
   if (o.trace) check(kiln_trace_start(context, &trace), "trace");
 

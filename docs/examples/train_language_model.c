@@ -105,12 +105,8 @@ static void show_progress(int64_t step, float loss) {
 
 int main(int argc, char** argv) {
   const options o = parse_options(argc, argv);
-  kiln_context_options context_options = KILN_CONTEXT_OPTIONS_INIT;
-  context_options.threads = o.threads;
   kiln_context* context;
-  check(kiln_context_create(&context_options, &context), "context");
-  kiln_device* device;
-  check(kiln_context_find_device(context, o.device, strlen(o.device), &device), o.device);
+  kiln_device* device = open_device(o.device, o.threads, &context);
   if (mkdir(o.out, 0777) != 0 && errno != EEXIST) fail("%s: %s", o.out, strerror(errno));
 
   size_t size;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "squares.h"
 #include "testing.h"
 
 /* A loop, a call of the library's, packed weights, an alias, a name; all but the last in the key.
@@ -36,8 +37,6 @@ static const char kText[] =
     "  y = f32[4,4] get-tuple-element(l), index=1\n"
     "  c = f32[4,4] cholesky(x), lower=true\n"
     "  ROOT r = (f32[4,4], f32[4,4]) tuple(y, c) }\n";
-
-static const float kArgument[16] = {4, 1, 0, 0, 1, 3, 0, 0, 0, 0, 2, 0, 0, 0, 0, 5};
 
 static char root[] = "/tmp/kiln-disk-cache-XXXXXX";
 static char folder[128];
@@ -104,23 +103,10 @@ static kiln_executable* compile(kiln_context* context, const char* device, const
   return executable;
 }
 
-static void run(kiln_executable* executable, float results[2][16]) {
-  const int64_t dims[2] = {4, 4};
-  kiln_buffer *argument = NULL, *made[2] = {NULL, NULL};
-  OK(kiln_buffer_copy_host(kiln_executable_device(executable), KILN_F32, dims, 2, kArgument,
-                           sizeof kArgument, &argument));
-  OK(kiln_executable_run(executable, NULL, &argument, 1, made, 2));
-  for (int i = 0; i < 2; ++i) {
-    OK(kiln_buffer_copy_to_host(made[i], results[i], sizeof results[i]));
-    kiln_buffer_release(made[i]);
-  }
-  kiln_buffer_release(argument);
-}
-
 /* After three turns; and the whole program compiles and runs. */
 static void expect_right(kiln_executable* executable) {
   float results[2][16];
-  run(executable, results);
+  run_on_square(executable, results);
   CHECK(results[0][0] == 4 && results[0][5] == 24 && results[0][11] == 24 && results[0][15] == 40);
   CHECK(results[1][0] == 2);
 }
@@ -277,7 +263,7 @@ static void keys(void) {
   USES(context, 3, 4, 4, 0);
   executable = compile(context, "CPU:0", "m", 4, NULL);
   float results[2][16];
-  run(executable, results);
+  run_on_square(executable, results);
   CHECK(results[0][5] == 48);
   kiln_executable_release(executable);
   USES(context, 3, 5, 5, 0);
@@ -388,7 +374,7 @@ static void full_disk(void) {
   for (int turns = 1; turns < 20; ++turns) {
     kiln_executable* executable = compile(context, "CPU:0", "m", turns, NULL);
     float results[2][16];
-    run(executable, results);
+    run_on_square(executable, results);
     CHECK(results[0][5] == 3.0f * (float)(1 << turns));
     kiln_executable_release(executable);
   }

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "squares.h"
 #include "testing.h"
 
 /* A loop, a call of the user's, a call of the library's, packed weights, an alias. */
@@ -34,8 +35,6 @@ static const char kText[] =
     "  c = f32[4,4] cholesky(x), lower=true\n"
     "  ROOT r = (f32[4,4], f32[4,4]) tuple(u, c) }\n";
 
-static const float kArgument[16] = {4, 1, 0, 0, 1, 3, 0, 0, 0, 0, 2, 0, 0, 0, 0, 5};
-
 static kiln_error* twice(void* user_data, const kiln_custom_call* call) {
   (void)user_data;
   const float* from = call->operands[0]->data;
@@ -53,12 +52,6 @@ static kiln_context* context_with(int with_call) {
   return context;
 }
 
-static kiln_device* device_of(kiln_context* context, const char* name) {
-  kiln_device* device = NULL;
-  OK(kiln_context_find_device(context, name, strlen(name), &device));
-  return device;
-}
-
 static kiln_executable* compile(kiln_context* context, kiln_device* device) {
   kiln_graph* graph = NULL;
   kiln_executable* executable = NULL;
@@ -68,19 +61,6 @@ static kiln_executable* compile(kiln_context* context, kiln_device* device) {
   OK(kiln_graph_compile(graph, &options, &executable));
   kiln_graph_release(graph);
   return executable;
-}
-
-static void run(kiln_executable* executable, float results[2][16]) {
-  const int64_t dims[2] = {4, 4};
-  kiln_buffer *argument = NULL, *made[2] = {NULL, NULL};
-  OK(kiln_buffer_copy_host(kiln_executable_device(executable), KILN_F32, dims, 2, kArgument,
-                           sizeof kArgument, &argument));
-  OK(kiln_executable_run(executable, NULL, &argument, 1, made, 2));
-  for (int i = 0; i < 2; ++i) {
-    OK(kiln_buffer_copy_to_host(made[i], results[i], sizeof results[i]));
-    kiln_buffer_release(made[i]);
-  }
-  kiln_buffer_release(argument);
 }
 
 static void expect_same_name(const kiln_executable* one, const kiln_executable* other) {
@@ -102,7 +82,7 @@ static void expect_same(kiln_executable* loaded, const char* data, size_t size,
   kiln_text* again = NULL;
   size_t again_size = 0;
   kiln_program_cost cost = KILN_PROGRAM_COST_INIT;
-  run(loaded, results);
+  run_on_square(loaded, results);
   CHECK(memcmp(results, expected, sizeof results) == 0);
   CHECK(strncmp(kiln_executable_argument_name(loaded, 0, NULL), "x", 1) == 0);
   OK(kiln_executable_result_alias(loaded, 0, &alias));
@@ -122,7 +102,7 @@ static void load_elsewhere(const char* device, FILE* file, float expected[2][16]
   const size_t size = fread(data, 1, sizeof data, file);
   kiln_context* context = context_with(1);
   kiln_executable* loaded = NULL;
-  OK(kiln_executable_load(device_of(context, device), data, size, &loaded));
+  OK(kiln_executable_load(find_device(context, device), data, size, &loaded));
   expect_same(loaded, data, size, expected);
   kiln_executable_release(loaded);
   kiln_context_release(context);
@@ -149,10 +129,10 @@ static void refused(kiln_context* context, kiln_device* device, const char* name
   /* Another device, and a context without the function. */
   const char* other = strcmp(name, "CPU:0") == 0 ? "REFERENCE:0" : "CPU:0";
   FAILS(KILN_FAILED_PRECONDITION, "compiled for",
-        kiln_executable_load(device_of(context, other), data, size, &loaded));
+        kiln_executable_load(find_device(context, other), data, size, &loaded));
   kiln_context* bare = context_with(0);
   FAILS(KILN_NOT_FOUND, "test.twice",
-        kiln_executable_load(device_of(bare, name), data, size, &loaded));
+        kiln_executable_load(find_device(bare, name), data, size, &loaded));
   CHECK(loaded == NULL);
   kiln_context_release(bare);
   free(changed);
@@ -160,11 +140,11 @@ static void refused(kiln_context* context, kiln_device* device, const char* name
 
 static void round_trip(const char* name, FILE* file, float expected[2][16]) {
   kiln_context* context = context_with(1);
-  kiln_device* device = device_of(context, name);
+  kiln_device* device = find_device(context, name);
   kiln_executable *executable = compile(context, device), *again = compile(context, device);
   kiln_text *text = NULL, *same = NULL;
   size_t size = 0, same_size = 0;
-  run(executable, expected);
+  run_on_square(executable, expected);
   OK(kiln_executable_serialize(executable, &text));
   OK(kiln_executable_serialize(again, &same));
   const char* data = kiln_text_data(text, &size);

@@ -131,20 +131,29 @@ static size_t elements(const int64_t* dims, size_t rank) {
   return count;
 }
 
-kiln_buffer* f32_buffer(kiln_device* device, const int64_t* dims, size_t rank,
-                        const float* values) {
+static kiln_buffer* host_buffer(kiln_device* device, kiln_dtype dtype, const int64_t* dims,
+                                size_t rank, const void* values) {
   kiln_buffer* buffer;
-  check(kiln_buffer_copy_host(device, KILN_F32, dims, rank, values, 4 * elements(dims, rank),
-                              &buffer),
+  check(kiln_buffer_copy_host(device, dtype, dims, rank, values, 4 * elements(dims, rank), &buffer),
         "buffer");
   return buffer;
 }
 
+kiln_buffer* f32_buffer(kiln_device* device, const int64_t* dims, size_t rank,
+                        const float* values) {
+  return host_buffer(device, KILN_F32, dims, rank, values);
+}
+
 kiln_buffer* s32_buffer(kiln_device* device, const int64_t* dims, size_t rank,
                         const int32_t* values) {
-  kiln_buffer* buffer;
-  check(kiln_buffer_copy_host(device, KILN_S32, dims, rank, values, 4 * elements(dims, rank),
-                              &buffer),
-        "buffer");
-  return buffer;
+  return host_buffer(device, KILN_S32, dims, rank, values);
+}
+
+kiln_device* open_device(const char* name, int32_t threads, kiln_context** context) {
+  kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
+  options.threads = threads;
+  check(kiln_context_create(&options, context), "context");
+  kiln_device* device;
+  check(kiln_context_find_device(*context, name, strlen(name), &device), name);
+  return device;
 }

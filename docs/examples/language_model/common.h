@@ -53,6 +53,9 @@ uint64_t random_bits(uint64_t* state);
 double random_unit(uint64_t* state);   /* from 0 to below 1, uniform */
 double random_normal(uint64_t* state); /* of mean 0 and variance 1 */
 
+/* A device by its name, in a new context, which the caller releases. Threads: 0 for all CPUs. */
+kiln_device* open_device(const char* name, int32_t threads, kiln_context** context);
+
 /* A buffer of float[], or of one int32_t, from the host. */
 kiln_buffer* f32_buffer(kiln_device* device, const int64_t* dims, size_t rank, const float* values);
 kiln_buffer* s32_buffer(kiln_device* device, const int64_t* dims, size_t rank,

@@ -91,19 +91,21 @@ Result<std::shared_ptr<const runtime::Binding>> CpuExecutable::Bind(
     std::span<const void* const> arguments) {
   return binder_.Bind(previous, constants_.addresses(), groups, arguments,
                       [this](size_t group, const program::Addresses& addresses) {
-                        const std::vector<void*> buffers(addresses.begin(), addresses.end());
-                        return RunEntry(bindings_[group], buffers.data(), {});
+                        return RunAlone(bindings_[group], addresses);
                       });
 }
 
 Status CpuExecutable::RunPrologue() {
   if (program_.prologue.empty()) return OkStatus();
   KILN_ASSIGN_OR_RETURN(kiln_entry_fn prologue, FindEntry(PrologueSymbol(program_)));
-  const program::Addresses& constants = constants_.addresses();
-  const std::vector<void*> buffers(constants.begin(), constants.end());
-  KILN_RETURN_IF_ERROR(RunEntry(prologue, buffers.data(), {}));
+  KILN_RETURN_IF_ERROR(RunAlone(prologue, constants_.addresses()));
   constants_.FreeUnused();
   return OkStatus();
+}
+
+Status CpuExecutable::RunAlone(kiln_entry_fn entry, const program::Addresses& addresses) {
+  const std::vector<void*> buffers(addresses.begin(), addresses.end());
+  return RunEntry(entry, buffers.data(), {});
 }
 
 Status CpuExecutable::RunEntry(kiln_entry_fn entry, void* const* buffers,

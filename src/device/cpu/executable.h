@@ -44,6 +44,8 @@ class CpuExecutable : public runtime::LoadedExecutable {
   Status SaveConstants(program::Program& saved) const override;
   Result<kiln_entry_fn> FindEntry(const std::string& symbol);
   Status RunPrologue();
+  // Outside of a run.
+  Status RunAlone(kiln_entry_fn entry, const program::Addresses& addresses);
   Status RunEntry(kiln_entry_fn entry, void* const* buffers, const RunOptions& options);
 
   program::Program program_;  // without its literals, once these are in memory of the allocator's
