@@ -1,6 +1,7 @@
 #include "flags/regex.h"
 
 #include <optional>
+#include <regex>
 
 #include "base/stack.h"
 #include "base/strings.h"
@@ -28,6 +29,10 @@ std::string_view MistakeOf(std::regex_constants::error_type code) {
 
 }  // namespace
 
+struct Regex::Compiled {
+  std::regex regex;
+};
+
 Result<Regex> Regex::Compile(std::string_view text) {
   Regex made;
   if (text.empty()) return made;
@@ -44,13 +49,13 @@ Result<Regex> Regex::Compile(std::string_view text) {
   std::optional<std::regex_constants::error_type> mistake;
   KILN_RETURN_IF_ERROR(OnOwnStack([&] {
     try {
-      auto regex = std::make_shared<std::regex>();
-      regex->imbue(std::locale::classic());
+      auto compiled = std::make_shared<Compiled>();
+      compiled->regex.imbue(std::locale::classic());
       // Its mistakes must not be hidden by what is put around it.
-      regex->assign(made.text_, flags);
+      compiled->regex.assign(made.text_, flags);
       // A search would begin anew at each character.
-      regex->assign(Cat("[^]*?(?:", made.text_, ")"), flags);
-      made.regex_ = std::move(regex);
+      compiled->regex.assign(Cat("[^]*?(?:", made.text_, ")"), flags);
+      made.compiled_ = std::move(compiled);
     } catch (const std::regex_error& error) {
       mistake = error.code();
     }
@@ -60,11 +65,11 @@ Result<Regex> Regex::Compile(std::string_view text) {
 }
 
 bool Regex::Matches(std::string_view name) const {
-  if (!regex_) return false;
+  if (!compiled_) return false;
   bool matches = false;
   Status status = OnOwnStack([&] {
     try {
-      matches = std::regex_search(name.begin(), name.end(), *regex_,
+      matches = std::regex_search(name.begin(), name.end(), compiled_->regex,
                                   std::regex_constants::match_continuous);
     } catch (const std::regex_error&) {
       matches = false;

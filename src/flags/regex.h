@@ -1,8 +1,8 @@
-// Regular expressions of flags: std::regex in ECMAScript's grammar, without its exceptions.
+// Regular expressions of flags: std::regex in ECMAScript's grammar, without its exceptions. The C++
+// library's header is in regex.cc alone.
 #pragma once
 
 #include <memory>
-#include <regex>
 #include <string>
 #include <string_view>
 
@@ -18,7 +18,7 @@ class Regex {
   // time linear in the text. "" gives a Regex without an expression.
   static Result<Regex> Compile(std::string_view text);
 
-  bool empty() const { return regex_ == nullptr; }
+  bool empty() const { return compiled_ == nullptr; }
   const std::string& text() const { return text_; }
   // Whether a part of `name` matches. Any thread.
   bool Matches(std::string_view name) const;
@@ -27,8 +27,10 @@ class Regex {
   bool operator==(const Regex& other) const { return text_ == other.text_; }
 
  private:
+  struct Compiled;
+
   std::string text_;
-  std::shared_ptr<const std::regex> regex_;
+  std::shared_ptr<const Compiled> compiled_;
 };
 
 }  // namespace kiln::flags
