@@ -29,6 +29,12 @@ if(CCACHE)
   endif()
 endif()
 
+# GCC collects garbage while it compiles a file, which takes a tenth of the time and saves little: most
+# files need less memory than this, in KiB, as it is.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
+endif()
+
 # Headers that most files include and that hardly change. Precompiled, they save a quarter of the
 # time of a build.
 set(KILN_STANDARD_HEADERS <algorithm> <atomic> <bit> <cmath> <cstddef> <cstdint> <cstring>

@@ -162,7 +162,7 @@ bool IsBinary(const Function& f) {
   return std::string(f.name) == "pow" || std::string(f.name) == "fmod";
 }
 
-class Math : public testing::TestWithParam<int> {};
+class Math : public ::testing::TestWithParam<int> {};
 
 TEST_P(Math, F32WithinThreeUlp) {
   const Function& f = kFunctions[GetParam()];
@@ -226,7 +226,7 @@ TEST_P(Math, F64WithinThreeUlp) {
   Check<double, int64_t>(f, x, y, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Math, testing::Range(0, static_cast<int>(std::size(kFunctions))),
+INSTANTIATE_TEST_SUITE_P(All, Math, ::testing::Range(0, static_cast<int>(std::size(kFunctions))),
                          [](const auto& info) { return kFunctions[info.param].name; });
 
 }  // namespace

@@ -133,7 +133,7 @@ TEST(FrontendAttributes, DotShowsDevicesAndCompilation) {
   EXPECT_EQ(dot.find("other"), std::string::npos);
 }
 
-class Control : public testing::Test {
+class Control : public ::testing::Test {
  protected:
   Instruction* Get(std::string_view name) { return FindInstruction(*module_, name); }
   Status Add(std::string_view before, std::string_view after) {

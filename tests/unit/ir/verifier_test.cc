@@ -20,7 +20,7 @@ ENTRY main {
   ROOT t = (f32[2], f32[2]) tuple(c, k)
 })";
 
-class Verifier : public testing::Test {
+class Verifier : public ::testing::Test {
  protected:
   Instruction* Get(std::string_view name) { return FindInstruction(*module_, name); }
   // The module must be refused, with INTERNAL and this in the message.
