@@ -1,8 +1,10 @@
 #include "interp/linear.h"
 
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <memory>
 #include <numbers>
 #include <vector>
 
@@ -95,23 +97,25 @@ int64_t SmallestFactor(int64_t n) {
 // y[k] = sum over j of x[j] exp(sign 2 pi i j k / n)
 class Dft {
  public:
-  Dft(int64_t n, int sign) : n_(n), sign_(sign) {
-    for (int64_t k = 0; k < n; ++k) roots_.push_back(Root(k, n, sign));
-  }
+  Dft(int64_t n, int sign);
   Numbers operator()(const Numbers& x) const;
 
  private:
+  // Shorter transforms cost less by definition, larger primes less by a convolution.
+  static constexpr int64_t kShort = 8, kLong = 256;
+  class Convolution;
+
   // The k-th of the n-th roots of 1, k < n, from the roots of the whole transform.
   const Complex& RootOf(int64_t k, int64_t n) const {
     return roots_[static_cast<size_t>(k * (n_ / n))];
   }
   Numbers ByDefinition(const Numbers& x) const;
   Numbers ByFactor(const Numbers& x, int64_t p) const;
-  Numbers ByConvolution(const Numbers& x) const;
 
   const int64_t n_;
-  const int sign_;
   Numbers roots_;
+  // Of the length without its factors up to kLong; null where that is 1.
+  std::shared_ptr<const Convolution> convolution_;
 };
 
 Numbers Dft::ByDefinition(const Numbers& x) const {
@@ -135,14 +139,16 @@ Numbers Dft::ByFactor(const Numbers& x, int64_t p) const {
   std::vector<Numbers> parts;
   for (int64_t q = 0; q < p; ++q) {
     Numbers part;
+    part.reserve(static_cast<size_t>(m));
     for (int64_t j = q; j < n; j += p) part.push_back(x[static_cast<size_t>(j)]);
     parts.push_back((*this)(part));
   }
   Numbers y;
+  y.reserve(x.size());
   for (int64_t k = 0; k < n; ++k) {
-    Complex sum = 0;
-    int64_t turned = 0;  // q k mod n
-    for (int64_t q = 0; q < p; ++q) {
+    Complex sum = parts[0][static_cast<size_t>(k % m)];
+    int64_t turned = k;  // q k mod n
+    for (int64_t q = 1; q < p; ++q) {
       sum += parts[static_cast<size_t>(q)][static_cast<size_t>(k % m)] * RootOf(turned, n);
       turned += turned < n - k ? k : k - n;
     }
@@ -152,32 +158,51 @@ Numbers Dft::ByFactor(const Numbers& x, int64_t p) const {
 }
 
 // As 2 j k = j^2 + k^2 - (k - j)^2, a convolution, whose transforms are of a power of 2.
-Numbers Dft::ByConvolution(const Numbers& x) const {
-  const int64_t n = std::ssize(x);
-  int64_t m = 1;
-  while (m < 2 * n) m *= 2;
-  Numbers a(static_cast<size_t>(m)), b(static_cast<size_t>(m)), chirp;
-  for (int64_t k = 0; k < n; ++k) {
-    const auto square = static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * n));
-    chirp.push_back(Root(square, 2 * n, sign_));
-    a[static_cast<size_t>(k)] = x[static_cast<size_t>(k)] * chirp.back();
-    b[static_cast<size_t>(k)] = b[static_cast<size_t>((m - k) % m)] = std::conj(chirp.back());
+class Dft::Convolution {
+ public:
+  Convolution(int64_t n, int sign)
+      : m_(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n)))),
+        there_(m_, 1),
+        back_(m_, -1) {
+    Numbers b(static_cast<size_t>(m_));
+    for (int64_t k = 0; k < n; ++k) {
+      const auto square = static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * n));
+      chirp_.push_back(Root(square, 2 * n, sign));
+      b[static_cast<size_t>(k)] = b[static_cast<size_t>((m_ - k) % m_)] = std::conj(chirp_.back());
+    }
+    factors_ = there_(b);
+    for (Complex& factor : factors_) factor /= static_cast<Wide>(m_);
   }
-  const Dft there(m, 1), back(m, -1);
-  Numbers c = there(a), d = there(b);
-  for (size_t k = 0; k < c.size(); ++k) c[k] *= d[k] / static_cast<Wide>(m);
-  Numbers y = back(c);
-  y.resize(static_cast<size_t>(n));
-  for (size_t k = 0; k < y.size(); ++k) y[k] *= chirp[k];
-  return y;
+
+  Numbers operator()(const Numbers& x) const {
+    Numbers a(static_cast<size_t>(m_));
+    for (size_t k = 0; k < x.size(); ++k) a[k] = x[k] * chirp_[k];
+    Numbers c = there_(a);
+    for (size_t k = 0; k < c.size(); ++k) c[k] *= factors_[k];
+    Numbers y = back_(c);
+    y.resize(x.size());
+    for (size_t k = 0; k < y.size(); ++k) y[k] *= chirp_[k];
+    return y;
+  }
+
+ private:
+  const int64_t m_;
+  const Dft there_, back_;
+  Numbers chirp_, factors_;
+};
+
+Dft::Dft(int64_t n, int sign) : n_(n) {
+  for (int64_t k = 0; k < n; ++k) roots_.push_back(Root(k, n, sign));
+  int64_t rest = n;
+  for (int64_t p = SmallestFactor(rest); rest > 1 && p <= kLong; p = SmallestFactor(rest))
+    rest /= p;
+  if (rest > 1) convolution_ = std::make_shared<const Convolution>(rest, sign);
 }
 
 Numbers Dft::operator()(const Numbers& x) const {
-  // Larger primes cost more than a convolution.
-  constexpr int64_t kLong = 1024;
   const int64_t n = std::ssize(x), p = SmallestFactor(n);
-  if (p < n && p <= kLong) return ByFactor(x, p);
-  return n <= kLong ? ByDefinition(x) : ByConvolution(x);
+  if (n > kShort && p < n && p <= kLong) return ByFactor(x, p);
+  return n <= kLong ? ByDefinition(x) : (*convolution_)(x);
 }
 
 // Calls f with the numbers along one dimension, for each index of the others, and makes an array of
