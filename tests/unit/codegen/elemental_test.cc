@@ -81,6 +81,45 @@ bool Same(T a, T b, double ulps) {
   }
 }
 
+using Buffers = std::vector<std::unique_ptr<Buffer>>;
+
+// Runs the kernel on all n elements of the buffers, in vectors of so many bytes; 4: without
+// vectors.
+void Run(Opcode opcode, const KernelBuilder& k, const Buffers& buffers, int64_t n, int bytes) {
+  target::Cpu cpu = target::HostCpuWithVectors(std::max(bytes, 16)).cpu;
+  codegen::LoweredProgram lowered;
+  program::Program& program = lowered.program;
+  program::Launch launch;
+  std::vector<void*> addresses;
+  for (auto& b : buffers) {
+    int64_t size = n * ByteWidth(b->type());
+    const auto id = program.allocations.Add({program::Allocation::Kind::kArena, 0, size});
+    launch.args.push_back({id, 0, size});
+    addresses.push_back(b->data());
+  }
+  launch.kernel = lowered.kernels.next();
+  kernel::CpuNestSchedule schedule;
+  schedule.vector_width = bytes / 4;
+  schedule.stages = {{kernel::VariableId(bytes == 4 ? -1 : 0), 1}};
+  lowered.kernels.push_back({k.kernel, schedule});
+  program.steps.push_back({launch});
+  codegen::Options options;
+  auto objects = codegen::GenerateCpu(lowered, cpu, options);
+  ASSERT_TRUE(objects.ok()) << objects.status().ToString();
+  auto jit = testing::Jit::Load(*objects);
+  ASSERT_TRUE(jit.ok()) << OpcodeName(opcode) << " " << jit.status().ToString();
+  auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(program::EntrySymbol({})));
+  ASSERT_NE(entry, nullptr) << OpcodeName(opcode);
+  testing::TestFrame frame(addresses);
+  ASSERT_EQ(entry(&frame.frame()), 0);
+}
+
+void Fail(Opcode opcode, const std::vector<double>& arguments, double actual, double expected,
+          ElementType type, int bytes) {
+  FAIL() << OpcodeName(opcode) << "(" << Join(arguments, ", ") << ") is " << actual << ", not "
+         << expected << "; " << TypeName(type) << " in " << bytes << " bytes";
+}
+
 // Runs op(operands...) over all combinations of special values and compares with f: bit by bit, or
 // within so many units in the last place.
 template <typename R, typename... A>
@@ -104,7 +143,7 @@ void Check(Opcode opcode, const std::function<R(A...)>& f, Direction direction =
 
   auto n = static_cast<int64_t>(cases.size());
   KernelBuilder k({n});
-  std::vector<std::unique_ptr<Buffer>> buffers;
+  Buffers buffers;
   StageBuilder s = k.Stage();
   std::vector<kernel::NodeId> operands;
   auto input = [&]<size_t I>(std::integral_constant<size_t, I>) {
@@ -122,46 +161,16 @@ void Check(Opcode opcode, const std::function<R(A...)>& f, Direction direction =
   s.Store(out, k.Var(0), s.Op(opcode, kTypeOf<R>, operands, direction));
 
   for (int bytes : {4, 16, 32, 64}) {
-    target::Cpu cpu = target::HostCpuWithVectors(std::max(bytes, 16)).cpu;
-    codegen::LoweredProgram lowered;
-    program::Program& program = lowered.program;
-    program::Launch launch;
-    std::vector<void*> addresses;
-    for (auto& b : buffers) {
-      int64_t size = n * ByteWidth(b->type());
-      const auto id = program.allocations.Add({program::Allocation::Kind::kArena, 0, size});
-      launch.args.push_back({id, 0, size});
-      addresses.push_back(b->data());
-    }
-    launch.kernel = lowered.kernels.next();
-    kernel::CpuNestSchedule schedule;
-    schedule.vector_width = bytes / 4;
-    schedule.stages = {{kernel::VariableId(bytes == 4 ? -1 : 0), 1}};
-    lowered.kernels.push_back({k.kernel, schedule});
-    program.steps.push_back({launch});
-    codegen::Options options;
-    auto objects = codegen::GenerateCpu(lowered, cpu, options);
-    ASSERT_TRUE(objects.ok()) << objects.status().ToString();
-    auto jit = testing::Jit::Load(*objects);
-    ASSERT_TRUE(jit.ok()) << OpcodeName(opcode) << " " << jit.status().ToString();
-    auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(program::EntrySymbol({})));
-    ASSERT_NE(entry, nullptr) << OpcodeName(opcode);
-    testing::TestFrame frame(addresses);
-    ASSERT_EQ(entry(&frame.frame()), 0);
+    Run(opcode, k, buffers, n, bytes);
+    if (::testing::Test::HasFatalFailure()) return;
     for (int64_t i = 0; i < n; ++i) {
       const auto& c = cases[static_cast<size_t>(i)];
       R expected = std::apply(f, c);
       R actual = buffers.back()->template as<R>()[i];
-      std::string arguments;
-      std::apply(
-          [&](auto... a) {
-            arguments = Join(std::vector<double>{static_cast<double>(a)...}, ", ");
-          },
-          c);
-      ASSERT_TRUE(Same(actual, expected, ulps))
-          << OpcodeName(opcode) << "(" << arguments << ") is " << static_cast<double>(actual)
-          << ", not " << static_cast<double>(expected) << "; " << TypeName(kTypeOf<R>) << " in "
-          << bytes << " bytes";
+      if (Same(actual, expected, ulps)) continue;
+      auto doubles = [](auto... a) { return std::vector<double>{static_cast<double>(a)...}; };
+      return Fail(opcode, std::apply(doubles, c), static_cast<double>(actual),
+                  static_cast<double>(expected), kTypeOf<R>, bytes);
     }
   }
 }
