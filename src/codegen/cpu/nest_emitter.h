@@ -29,6 +29,7 @@ inline MathOptions MathOf(const target::Cpu& cpu) {
 struct Lanes {
   std::vector<llvm::Value*> copies;
   bool vector = false;
+  llvm::Value* splat = nullptr;  // of the scalar, where it was last wanted
   bool known() const { return !copies.empty(); }
   // Values equal for all copies exist once.
   llvm::Value* Copy(int u) const { return copies[copies.size() == 1 ? 0 : static_cast<size_t>(u)]; }
@@ -205,6 +206,9 @@ class NestEmitter {
     int offset = -1;
     // Masked stores are not forwarded to loads.
     bool padded = false;
+    // The last address without the constant, and the offset in it. It holds in its block.
+    llvm::Instruction* last = nullptr;
+    llvm::Value* last_sum = nullptr;
   };
 
   void LoadArgs(llvm::Function* function);
@@ -248,8 +252,8 @@ class NestEmitter {
     int64_t row_alignment = 1;  // of a square's rows, which go along the tile variable
   };
   // The access's address, and so many elements further.
-  llvm::Value* PointerOf(const Access& access, int64_t further);
-  Address AddressOf(const Access& access, int copy);
+  llvm::Value* PointerOf(Access& access, int64_t further);
+  Address AddressOf(Access& access, int copy);
   llvm::Value* GatherPointers(const Address& address, ElementType type);
   llvm::Value* MemoryMask(llvm::Value* mask);
   llvm::Value* VectorLoad(const Address& address, ElementType type, llvm::Value* mask);
@@ -264,8 +268,8 @@ class NestEmitter {
   // The vectors of all copies, loaded along the tile variable and transposed.
   Values LoadSquare(const Address& address, ElementType type);
   void StoreSquare(const Address& address, ElementType type, Values values, bool nontemporal);
-  Lanes LoadFrom(const Access& access, const Lanes& guard);
-  void StoreTo(const Access& access, const Lanes& value);
+  Lanes LoadFrom(Access& access, const Lanes& guard);
+  void StoreTo(Access& access, const Lanes& value);
 
   Builder b_;
   const kernel::Kernel& kernel_;

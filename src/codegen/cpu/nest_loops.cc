@@ -36,7 +36,8 @@ NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedu
     int64_t extent = kernel_.variables[v].extent;
     int64_t block = v == numbered.front() ? std::min(schedule.block, extent) : 1;
     bool last = v == numbered.back();
-    Value* first = b_.CreateMul(take((extent + block - 1) / block, last), Int(block));
+    Value* first = take((extent + block - 1) / block, last);
+    if (block != 1) first = b_.CreateMul(first, Int(block));
     if (block == 1 && v != vector && v != schedule.tile_variable) {
       Bind(v, first);
       item.bound.push_back(v);

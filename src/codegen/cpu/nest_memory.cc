@@ -51,15 +51,24 @@ void NestEmitter::AdvanceAccess(int id) {
   offset.done = std::move(done);
 }
 
-Value* NestEmitter::PointerOf(const Access& access, int64_t further) {
+Value* NestEmitter::PointerOf(Access& access, int64_t further) {
   llvm::Type* element = MemoryType(b_.getContext(), access.type);
-  Value* pointer = access.base ? access.base : LoadArg(access.param);
-  if (Value* sum = offsets_[access.offset].sum) pointer = b_.CreateGEP(element, pointer, sum);
+  Value* sum = offsets_[access.offset].sum;
+  Value* pointer;
+  if (access.last && access.last_sum == sum && access.last->getParent() == b_.GetInsertBlock()) {
+    pointer = access.last;
+  } else {
+    pointer = access.base ? access.base : LoadArg(access.param);
+    if (sum) pointer = b_.CreateGEP(element, pointer, sum);
+    // What is loaded whenever it is wanted takes no register in between.
+    access.last = access.base && sum ? llvm::dyn_cast<llvm::Instruction>(pointer) : nullptr;
+    access.last_sum = sum;
+  }
   further += access.constant;
   return further == 0 ? pointer : b_.CreateGEP(element, pointer, Int(further));
 }
 
-NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
+NestEmitter::Address NestEmitter::AddressOf(Access& access, int copy) {
   Address address;
   int64_t size = ByteWidth(access.type);
   const Offset& offset = offsets_[access.offset];
@@ -273,12 +282,12 @@ void NestEmitter::Transpose(Values& rows, ElementType type) {
 }
 
 // Memory is touched only where the guard and the mask hold; elsewhere the value is 0.
-Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
+Lanes NestEmitter::LoadFrom(Access& access, const Lanes& guard) {
   Lanes result;
   llvm::Type* element = MemoryType(b_.getContext(), access.type);
   bool varies = IsVectorIndex(offsets_[access.offset].stage, offsets_[access.offset].index);
   result.vector = varies || guard.vector;
-  if (varies && !guard.known()) {
+  if (varies && tiled() && !guard.known()) {
     if (Address address = AddressOf(access, 0); IsSquare(address)) {
       for (Value* v : LoadSquare(address, access.type)) {
         result.copies.push_back(FromMemory(b_, v, access.type, MathOf(cpu_)));
@@ -327,7 +336,7 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
   return result;
 }
 
-void NestEmitter::StoreTo(const Access& access, const Lanes& value) {
+void NestEmitter::StoreTo(Access& access, const Lanes& value) {
   bool vector = width_ > 1;
   // Arrays other than the caller's are read again soon.
   const bool nontemporal = nontemporal_ && access.param.valid();
@@ -496,7 +505,7 @@ void NestEmitter::StageRows(kernel::ParamId param, const NestEmitter* other) {
 }
 
 void NestEmitter::AskFor(Value* pointer, int64_t byte, bool write) {
-  Value* line = b_.CreateGEP(b_.getInt8Ty(), pointer, Int(byte));
+  Value* line = byte == 0 ? pointer : b_.CreateGEP(b_.getInt8Ty(), pointer, Int(byte));
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                      {line, b_.getInt32(write), b_.getInt32(3), b_.getInt32(1)});
 }
@@ -507,7 +516,7 @@ void NestEmitter::EmitPrefetches(StageId stage) {
   if (width_ == 1 || mask_) return;
   for (const Prefetch& p : prefetches_) {
     if (p.stage != stage) continue;
-    const Access& access = accesses_[p.access];
+    Access& access = accesses_[p.access];
     AdvanceAccess(p.access);
     int64_t step = width_ * ByteWidth(access.type), asked = -kLine;
     if (tiled()) {

@@ -91,7 +91,9 @@ void NestCode::EmitRows(const OuterLoop& rows) {
       for (size_t age = 0; age + s.index() + 1 < count; ++age) ago[age][s][r][k] = values[at++];
     });
     Rows row;
-    for (StageId s : stages) row.push_back(b().CreateSub(round, e_->Int(s.value())));
+    for (StageId s : stages) {
+      row.push_back(s.value() == 0 ? round : b().CreateSub(round, e_->Int(s.value())));
+    }
     Value* have_rows =
         b().CreateAnd(b().CreateICmpSGE(row.back(), begin), b().CreateICmpSLT(round, end));
     Results of_all, of_some = none;

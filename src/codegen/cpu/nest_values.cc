@@ -221,7 +221,7 @@ void NestEmitter::ForgetReduced() {
 }
 
 Value* NestEmitter::Use(StageId stage, NodeId node, int copy, bool vector) {
-  const Lanes& lanes = values_[stage][node];
+  Lanes& lanes = values_[stage][node];
   if (!lanes.known()) {
     Fail(Internal("node %", node, " of stage ", stage, " of kernel ", kernel_.name,
                   " is used where it is not known"));
@@ -229,7 +229,12 @@ Value* NestEmitter::Use(StageId stage, NodeId node, int copy, bool vector) {
     return Splat(b_, llvm::Constant::getNullValue(type), vector ? width_ : 1);
   }
   if (lanes.vector) return lanes.Copy(copy);
-  return vector ? Splat(b_, lanes.copies[0], width_) : lanes.copies[0];
+  if (!vector || width_ == 1) return lanes.copies[0];
+  auto* last = llvm::dyn_cast_or_null<llvm::Instruction>(lanes.splat);
+  const bool holds = last && last->getParent() == b_.GetInsertBlock() &&
+                     llvm::cast<llvm::FixedVectorType>(last->getType())->getNumElements() == width_;
+  if (!holds) lanes.splat = Splat(b_, lanes.copies[0], width_);
+  return lanes.splat;
 }
 
 bool NestEmitter::TermKnown(StageId stage, const Index::Term& term) const {
