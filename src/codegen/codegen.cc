@@ -1,6 +1,8 @@
 #include "codegen/codegen.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 
 #include "backend/guard.h"
 #include "base/overloaded.h"
@@ -8,6 +10,7 @@
 #include "codegen/cpu/bundle.h"
 #include "codegen/cpu/chain.h"
 #include "codegen/cpu/entry.h"
+#include "codegen/cpu/gemm.h"
 #include "codegen/cpu/gemm_kernel.h"
 #include "codegen/cpu/nest.h"
 #include "codegen/cpu/scan.h"
@@ -18,6 +21,7 @@
 #include "codegen/kernel_uses.h"
 #include "codegen/llvm_session.h"
 #include "codegen/parallel.h"
+#include "kernel/contraction.h"
 
 namespace kiln::codegen {
 namespace {
@@ -116,7 +120,11 @@ std::vector<program::KernelId> Functions(const LoweredProgram& lowered) {
   return functions;
 }
 
-// The heaviest kernels first, each to the part that has least.
+// What the code that gemms share costs, in the unit of Effort::costs.
+constexpr int64_t kSharedGemmCost = 200;
+
+// The heaviest kernels first, each to the part that has least; or to the one that has the code that
+// a gemm shares, unless another copy of it is the lesser evil.
 std::vector<Part> Deal(const LoweredProgram& lowered,
                        const IdVector<program::KernelId, int64_t>& costs, size_t count) {
   std::vector<Part> parts(count);
@@ -126,10 +134,22 @@ std::vector<Part> Deal(const LoweredProgram& lowered,
   std::vector<program::KernelId> order = Functions(lowered);
   std::stable_sort(order.begin(), order.end(),
                    [&](program::KernelId a, program::KernelId b) { return costs[a] > costs[b]; });
+  std::unordered_map<std::string, size_t> part_of_shared;
   for (program::KernelId k : order) {
-    auto least = static_cast<size_t>(std::min_element(load.begin(), load.end()) - load.begin());
-    parts[least].kernels.push_back(k);
-    load[least] += costs[k];
+    auto part = static_cast<size_t>(std::min_element(load.begin(), load.end()) - load.begin());
+    const auto* gemm = std::get_if<kernel::CpuGemm>(&lowered.kernels[k].schedule);
+    if (count > 1 && gemm && gemm->role == kernel::CpuGemm::Role::kGemm) {
+      const std::string name = SharedGemmName(gemm->contraction->problem, *gemm->schedule);
+      auto known = part_of_shared.find(name);
+      if (known != part_of_shared.end() && load[known->second] <= load[part] + kSharedGemmCost) {
+        part = known->second;
+      } else {
+        part_of_shared[name] = part;
+        load[part] += kSharedGemmCost;
+      }
+    }
+    parts[part].kernels.push_back(k);
+    load[part] += costs[k];
   }
   return parts;
 }

@@ -11,12 +11,19 @@
 namespace kiln::codegen {
 
 using gemm::Emitter;
+using gemm::NewFunction;
+using gemm::Shape;
 using kernel::GemmB;
 using kernel::GemmBatchDimension;
 using kernel::GemmKind;
 using llvm::Value;
 
 namespace {
+
+// The rows of the tallest tile whose addresses fit into registers with what else its loop has.
+constexpr int kMostRows = 14;
+// A shared gemm's argument that the shape begins with.
+constexpr size_t kFirstOfShape = 8;
 
 // Where the operands are: `c`, or the function `finish` to which tiles of results are handed.
 struct Operands {
@@ -133,8 +140,8 @@ class GemmLoops {
     Value* done;
     auto most_panels = [&](Value* items) {
       if (s_.block_n == 1) return static_cast<Value*>(e_.Int(1));
-      Value* count = e_.Min(items, e_.b.CreateSub(e_.n_panels, panels.first));
-      return e_.block_n == e_.n_panels ? count : e_.Min(count, e_.block_n);
+      Value* count = e_.Min(items, e_.b.CreateSub(e_.shape.n_panels, panels.first));
+      return e_.shape.block_n == e_.shape.n_panels ? count : e_.Min(count, e_.shape.block_n);
     };
     auto most_tiles = [&](Value* blocks) {
       Value* left_tiles = e_.b.CreateSub(e_.Int(s_.m_tiles), tiles.first);
@@ -143,7 +150,7 @@ class GemmLoops {
     if (s_.items_along_m && s_.m_blocks > 1) {
       // All rows of some panels, or some rows of one.
       Value* m_block = TakeIndex(rest, e_.Int(s_.m_blocks));
-      panels.first = TakeIndex(rest, e_.n_panels);
+      panels.first = TakeIndex(rest, e_.shape.n_panels);
       tiles.first = e_.Scale(m_block, s_.block_m);
       Value* all = e_.Int(s_.m_blocks);
       Value* whole =
@@ -153,7 +160,7 @@ class GemmLoops {
       tiles.count = most_tiles(blocks);
       done = e_.b.CreateMul(panels.count, blocks);
     } else {
-      panels.first = TakeIndex(rest, e_.n_panels);
+      panels.first = TakeIndex(rest, e_.shape.n_panels);
       panels.count = most_panels(left);
       tiles.first = e_.Scale(TakeIndex(rest, e_.Int(s_.m_blocks)), s_.block_m);
       tiles.count = s_.m_tiles % s_.block_m == 0 ? e_.Int(s_.block_m) : most_tiles(e_.Int(1));
@@ -165,7 +172,7 @@ class GemmLoops {
     if (s_.b != GemmB::kPrepacked) {
       b = e_.Offset(b, e_.BatchOffset(indices_, &GemmBatchDimension::b, e_.b_bytes));
     }
-    e_.Loop(e_.Int(0), e_.Int(s_.k_blocks), 1, "k.block",
+    e_.Loop(e_.Int(0), e_.shape.k_blocks, 1, "k.block",
             [&](Value* k_block) { Block(b, k_block, tiles, panels); });
     return done;
   }
@@ -252,14 +259,19 @@ class GemmLoops {
     row_ = e_.TileRow(tile_index);
     gemm::TileOperands o{};
     o.a_packed = s_.pack_a;
-    if (s_.pack_a) {
+    o.a_m = e_.shape.a_row;
+    o.a_k = e_.shape.a_step;
+    if (e_.any_a) {
+      Value* at = e_.Multiply(tile_index, e_.shape.a_tile);
+      if (p_.m % s_.mr != 0) {
+        Value* is_last = e_.b.CreateICmpEQ(tile_index, e_.Int(s_.m_tiles - 1));
+        at = e_.b.CreateSelect(is_last, e_.shape.a_last, at);
+      }
+      o.a = e_.Offset(e_.Offset(a_item_, at), e_.Multiply(k_first, o.a_k));
+    } else if (s_.pack_a) {
       o.a = e_.Offset(a_item_, e_.PackedAOffset(batch_, tile_index, k_first));
-      o.a_m = e_.element_bytes;
-      o.a_k = s_.mr * e_.element_bytes;
     } else {
-      o.a_m = p_.a_m * e_.a_bytes;
-      o.a_k = p_.a_k * e_.a_bytes;
-      o.a = e_.Offset(e_.Offset(a_item_, e_.Scale(row_, o.a_m)), e_.KOffsetA(k_block_));
+      o.a = e_.Offset(e_.Offset(a_item_, e_.Multiply(row_, o.a_m)), e_.KOffsetA(k_block_));
     }
     o.b = b_panel_;
     o.k = k_;
@@ -269,7 +281,7 @@ class GemmLoops {
     if (s_.kind == GemmKind::kInner) {
       InnerTiles(o);
     } else {
-      o.b_k = in_place ? e_.b_step : e_.Int(s_.nv * e_.vector_bytes);
+      o.b_k = in_place ? e_.shape.b_step : e_.Int(s_.nv * e_.vector_bytes);
       o.mask = in_place ? mask_ : nullptr;
       SetPrefetch(tile, o);
       const IfForm form = {.after = "join", .after_last = true};
@@ -286,7 +298,7 @@ class GemmLoops {
       if (s_.k_blocks > 1) {
         StoreTile(sums, true);
         EmitIf(
-            e_.b, e_.b.CreateICmpEQ(k_block_, e_.Int(s_.k_blocks - 1)),
+            e_.b, e_.b.CreateICmpEQ(e_.Add(k_block_, e_.Int(1)), e_.shape.k_blocks),
             [&] { FinishTile(tile_index); }, form);
         return;
       }
@@ -337,7 +349,7 @@ class GemmLoops {
   // panel at its own panel's position in the next block.
   void SetPrefetch(Value* tile, gemm::TileOperands& o) {
     if (!s_.prefetch_b) return;
-    Value* ahead = s_.panels_inner ? e_.block_n : e_.Int(1);
+    Value* ahead = s_.panels_inner ? e_.shape.block_n : e_.Int(1);
     const int64_t vector_bytes =
         s_.lanes * (s_.b == GemmB::kPrepacked ? e_.element_bytes : e_.b_bytes);
     const int64_t row_bytes = s_.nv * vector_bytes;
@@ -360,12 +372,12 @@ class GemmLoops {
     const int64_t lines = s_.unroll * row_lines;
     const int64_t share = (lines + tiles - 1) / tiles;
     Value* next = e_.Offset(b_block_, e_.Scale(vector_, vector_bytes));
-    next =
-        e_.Offset(next, s_.k_blocks > 1 ? e_.Scale(e_.b_step, s_.kc) : e_.Scale(ahead, row_bytes));
-    o.prefetch_step = e_.Scale(e_.b_step, s_.unroll);
+    next = e_.Offset(
+        next, s_.k_blocks > 1 ? e_.Scale(e_.shape.b_step, s_.kc) : e_.Scale(ahead, row_bytes));
+    o.prefetch_step = e_.Scale(e_.shape.b_step, s_.unroll);
     if (tiles == 1) {
       for (int step = 0; step < s_.unroll; ++step) {
-        o.prefetch.push_back(e_.Offset(next, e_.Scale(e_.b_step, step)));
+        o.prefetch.push_back(e_.Offset(next, e_.Scale(e_.shape.b_step, step)));
       }
       o.prefetch_lines = row_lines;
       return;
@@ -374,8 +386,8 @@ class GemmLoops {
       Value* line = e_.Add(e_.Scale(tile, share), e_.Int(i));
       Value* row = e_.b.CreateUDiv(line, e_.Int(row_lines));
       Value* at = e_.b.CreateURem(line, e_.Int(row_lines));
-      Value* pointer =
-          e_.Offset(next, e_.Add(e_.Multiply(row, e_.b_step), e_.Scale(at, gemm::kLineBytes)));
+      Value* pointer = e_.Offset(
+          next, e_.Add(e_.Multiply(row, e_.shape.b_step), e_.Scale(at, gemm::kLineBytes)));
       Value* left = e_.b.CreateICmpSLT(line, e_.Int(lines));
       o.prefetch.push_back(e_.b.CreateSelect(left, pointer, o.b));
     }
@@ -457,15 +469,6 @@ class GemmLoops {
   Value* row_ = nullptr;
 };
 
-llvm::Function* NewFunction(const llvm::Function& like, llvm::FunctionType* type,
-                            const std::string& name) {
-  auto* parent = const_cast<llvm::Module*>(like.getParent());
-  auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, parent);
-  f->copyAttributesFrom(&like);
-  f->setLinkage(llvm::Function::InternalLinkage);
-  return f;
-}
-
 // The epilogue of a tile. Without one the tile is stored into C, the kernel's argument `c`.
 llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProblem& problem,
                            const kernel::GemmSchedule& schedule, int c,
@@ -498,7 +501,8 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
 
 // A gemm without the place of its results, shared by all kernels that differ in what they do with
 // these, because most of LLVM's work for them is the same. Gemms of whole panels of B share it with
-// others of any width, and are told the numbers of their own: Emitter's n_panels, block_n, b_step.
+// others of any width, those of whole blocks of k and large tiles with others whose A has any
+// strides and any number of blocks, or is packed: what differs they are told (Shape).
 class SharedGemm {
  public:
   SharedGemm(const kernel::GemmProblem& problem, const kernel::GemmSchedule& schedule,
@@ -510,40 +514,34 @@ class SharedGemm {
     any_width_ = schedule.kind == GemmKind::kOuter && schedule.b != GemmB::kPrepacked &&
                  problem.k_outer.empty() && problem.BatchSize() == schedule.row_batches &&
                  problem.n % (int64_t{schedule.lanes} * schedule.nv) == 0 && schedule.n_panels > 1;
-    if (any_width_) {
-      // What stands for any: the least of several panels, one or more of which go together.
-      problem_.n = int64_t{schedule.lanes} * schedule.nv * 2;
-      if (problem_.b_n == 1) problem_.b_k = 0;
-      schedule_.n_panels = 2;
-      schedule_.block_n = std::min<int64_t>(schedule.block_n, 2);
-      schedule_.items = 0;
-      schedule_.scratch_bytes = std::min<int64_t>(schedule.scratch_bytes, 1);
-    }
-    name_ = Cat(any_width_ ? "gemm of any width " : "gemm ", problem_.ToString(), " ",
-                schedule_.ToString());
+    if (any_width_) MakeAnyWidth();
+    any_a_ = any_width_ && HasAnyA(problem, schedule, reads);
+    if (any_a_) MakeAnyA();
+    name_ = Cat(any_a_       ? "gemm of any A and width "
+                : any_width_ ? "gemm of any width "
+                             : "gemm ",
+                problem_.ToString(), " ", schedule_.ToString());
     if (reads.a_prologue) name_ += Cat(" a: ", reads.a_prologue->text);
     if (reads.b_prologue) name_ += Cat(" b: ", reads.b_prologue->text);
   }
 
+  const std::string& name() const { return name_; }
+  bool any_a() const { return any_a_; }
   bool IsIn(const llvm::Module& module) const { return module.getFunction(name_) != nullptr; }
 
-  // The code: void(frame, args, begin, end, a, b, scratch, finish, n_panels, block_n, b_step).
-  // Operands are passed from their first element on.
+  // The code: void(frame, args, begin, end, a, b, scratch, finish, the shape's values). Operands
+  // are passed from their first element on.
   llvm::Function* Get(const llvm::Function& kernel) const {
     if (llvm::Function* known = kernel.getParent()->getFunction(name_)) return known;
     llvm::FunctionType* type = kernel.getFunctionType();
     std::vector<llvm::Type*> types(type->params().begin(), type->params().end());
     for (int i = 0; i < 4; ++i) types.push_back(types[0]);
-    for (int i = 0; i < 3; ++i) types.push_back(types[2]);
+    types.insert(types.end(), Shape().all().size(), types[2]);
     llvm::Function* f =
         NewFunction(kernel, llvm::FunctionType::get(type->getReturnType(), types, false), name_);
     MakeOptimised(f);
     Emitter e(f, problem_, schedule_, reads_.a_prologue, reads_.b_prologue);
-    if (any_width_) {
-      e.n_panels = f->getArg(8);
-      e.block_n = f->getArg(9);
-      if (problem_.b_n == 1) e.b_step = f->getArg(10);
-    }
+    TakeShape(e);
     Operands operands;
     operands.a = f->getArg(4);
     operands.b = f->getArg(5);
@@ -554,10 +552,60 @@ class SharedGemm {
   }
 
  private:
+  // Whether strides in A cost no more instructions when they are no constants.
+  static bool HasAnyA(const kernel::GemmProblem& p, const kernel::GemmSchedule& s,
+                      const GemmOperands& reads) {
+    const bool converts = !s.pack_a && (reads.a_prologue || p.TypeOfA() != p.type);
+    return p.BatchSize() == 1 && !converts && s.unroll == 1 && s.nv >= 2 && s.mr <= kMostRows &&
+           p.k == s.kc * s.k_blocks;
+  }
+
+  // What stands for any: the least of several panels, one or more of which go together.
+  void MakeAnyWidth() {
+    problem_.n = int64_t{schedule_.lanes} * schedule_.nv * 2;
+    if (problem_.b_n == 1) problem_.b_k = 0;
+    if (AnyColumn()) problem_.b_n = 0;
+    schedule_.n_panels = 2;
+    schedule_.block_n = std::min<int64_t>(schedule_.block_n, 2);
+    schedule_.items = 0;
+    schedule_.scratch_bytes = std::min<int64_t>(schedule_.scratch_bytes, 1);
+  }
+  bool AnyColumn() const {
+    return problem_.b_n != 1 && problem_.b_k == 1 && schedule_.b == GemmB::kPackPanel;
+  }
+  void MakeAnyA() {
+    problem_.a_type = ElementType::kInvalid;
+    problem_.a_m = problem_.a_k = 0;
+    problem_.batch.clear();
+    schedule_.pack_a = false;
+    schedule_.k_blocks = std::min<int64_t>(schedule_.k_blocks, 2);
+    problem_.k = schedule_.kc * schedule_.k_blocks;
+  }
+
+  // Replaces the constants of the emitter by the arguments that its function has for them.
+  void TakeShape(Emitter& e) const {
+    Shape told;
+    size_t arg = kFirstOfShape;
+    for (Value** value : told.all()) *value = e.function->getArg(arg++);
+    if (any_width_) {
+      e.shape.n_panels = told.n_panels;
+      e.shape.block_n = told.block_n;
+      if (problem_.b_n == 1) e.shape.b_step = told.b_step;
+      if (AnyColumn()) e.shape.b_column = told.b_column;
+    }
+    e.any_a = any_a_;
+    if (!any_a_) return;
+    if (schedule_.k_blocks > 1) e.shape.k_blocks = told.k_blocks;
+    e.shape.a_row = told.a_row;
+    e.shape.a_step = told.a_step;
+    e.shape.a_tile = told.a_tile;
+    e.shape.a_last = told.a_last;
+  }
+
   kernel::GemmProblem problem_;
   kernel::GemmSchedule schedule_;
-  const GemmOperands& reads_;
-  bool any_width_;
+  const GemmOperands reads_;
+  bool any_width_, any_a_;
   std::string name_;
 };
 
@@ -568,9 +616,9 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
                 const GemmEpilogue& epilogue) {
   KILN_RETURN_IF_ERROR(gemm::Check(problem, schedule));
   const SharedGemm shared(problem, schedule, operands);
-  // Alone, a gemm without epilogue is less code.
-  const bool shares =
-      epilogue || (!IsDirect(problem, schedule) && shared.IsIn(*function->getParent()));
+  // Alone, a gemm without epilogue is less code, but for those that many are like.
+  const bool shares = epilogue || (!IsDirect(problem, schedule) &&
+                                   (shared.any_a() || shared.IsIn(*function->getParent())));
   Emitter e(function, problem, schedule, shares ? nullptr : operands.a_prologue,
             shares ? nullptr : operands.b_prologue);
   Operands at;
@@ -588,11 +636,17 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   if (!at.scratch) at.scratch = llvm::Constant::getNullValue(e.b.getPtrTy());
   std::vector<Value*> args;
   for (llvm::Argument& arg : function->args()) args.push_back(&arg);
-  args.insert(args.end(), {at.a, at.b, at.scratch, at.finish, e.n_panels, e.block_n, e.b_step});
+  args.insert(args.end(), {at.a, at.b, at.scratch, at.finish});
+  for (Value** value : e.shape.all()) args.push_back(*value);
   e.b.CreateCall(shared.Get(*function), args);
   e.b.CreateRetVoid();
   MakeQuick(function);  // one call
   return OkStatus();
+}
+
+std::string SharedGemmName(const kernel::GemmProblem& problem,
+                           const kernel::GemmSchedule& schedule) {
+  return SharedGemm(problem, schedule, GemmOperands()).name();
 }
 
 }  // namespace kiln::codegen

@@ -66,6 +66,10 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
                 const kernel::GemmSchedule& schedule, const GemmOperands& operands,
                 const GemmEpilogue& epilogue = {});
 
+// Names the code that the gemm has in common with others of its module, for what has no prologues.
+std::string SharedGemmName(const kernel::GemmProblem& problem,
+                           const kernel::GemmSchedule& schedule);
+
 // Kernels that bring a whole operand into the schedule's packed form: items are
 // schedule.pack_a_items or pack_b_items, `source` and `packed` index their args.
 Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& problem,

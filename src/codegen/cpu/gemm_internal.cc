@@ -24,10 +24,19 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
       i64(b.getInt64Ty()),
       vector_bytes(element_bytes * schedule.lanes),
       n_vectors((problem.n + schedule.lanes - 1) / schedule.lanes),
-      ragged(problem.n % schedule.lanes != 0),
-      n_panels(Int(schedule.n_panels)),
-      block_n(Int(schedule.block_n)),
-      b_step(Int(problem.b_k * b_bytes)) {
+      ragged(problem.n % schedule.lanes != 0) {
+  shape.n_panels = Int(schedule.n_panels);
+  shape.block_n = Int(schedule.block_n);
+  shape.k_blocks = Int(schedule.k_blocks);
+  shape.b_step = Int(problem.b_k * b_bytes);
+  shape.b_column = Int(problem.b_n * b_bytes);
+  const int64_t row = schedule.pack_a ? element_bytes : problem.a_m * a_bytes;
+  const int64_t tile = schedule.mr * row * (schedule.pack_a ? problem.TotalK() : 1);
+  shape.a_row = Int(row);
+  shape.a_step = Int(schedule.pack_a ? schedule.mr * row : problem.a_k * a_bytes);
+  shape.a_tile = Int(tile);
+  shape.a_last =
+      Int(schedule.pack_a ? (schedule.row_tiles - 1) * tile : (problem.m - schedule.mr) * row);
   for (const GemmPrologue* prologue : {a_prologue, b_prologue}) {
     if (prologue) prologue->begin(b, function->getArg(1));
   }
@@ -198,7 +207,7 @@ Value* Emitter::KOffsetA(Value* k_block) {
 }
 
 Value* Emitter::KOffsetB(Value* k_block) {
-  if (p.k_outer.empty()) return Multiply(Scale(k_block, s.kc), b_step);
+  if (p.k_outer.empty()) return Multiply(Scale(k_block, s.kc), shape.b_step);
   return Scale(k_block, s.kc / p.InnerK() * p.k_outer[0].b * b_bytes);
 }
 
@@ -214,6 +223,15 @@ Value* Emitter::PackedAOffset(Value* batch, Value* tile, Value* k) {
   if (s.a_shared) batch = Int(0);
   return Add(Scale(Add(Scale(batch, s.row_tiles), tile), p.TotalK() * s.mr * element_bytes),
              Scale(k, s.mr * element_bytes));
+}
+
+llvm::Function* NewFunction(const llvm::Function& like, llvm::FunctionType* type,
+                            const std::string& name) {
+  auto* parent = const_cast<llvm::Module*>(like.getParent());
+  auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, parent);
+  f->copyAttributesFrom(&like);
+  f->setLinkage(llvm::Function::InternalLinkage);
+  return f;
 }
 
 Status Check(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {

@@ -1,13 +1,35 @@
 // Shared declarations of the files that emit gemms.
 #pragma once
 
+#include <array>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "codegen/control_flow.h"
 #include "codegen/cpu/gemm.h"
 
 namespace kiln::codegen::gemm {
+
+// What code that gemms of several shapes share is told of each of them; constants in all other
+// code. Distances are in bytes.
+struct Shape {
+  llvm::Value* n_panels = nullptr;  // that cover n
+  llvm::Value* block_n = nullptr;   // of these, how many go together
+  llvm::Value* k_blocks = nullptr;
+  llvm::Value* b_step = nullptr;    // between steps of B in place
+  llvm::Value* b_column = nullptr;  // between its columns
+  // Between the rows of a tile of A, its steps, the tiles, and from the first tile to the last one,
+  // which may be moved back.
+  llvm::Value* a_row = nullptr;
+  llvm::Value* a_step = nullptr;
+  llvm::Value* a_tile = nullptr;
+  llvm::Value* a_last = nullptr;
+
+  std::array<llvm::Value**, 9> all() {
+    return {&n_panels, &block_n, &k_blocks, &b_step, &b_column, &a_row, &a_step, &a_tile, &a_last};
+  }
+};
 
 // The function being filled, its types, and small helpers. Offsets and strides are in bytes where
 // a name says so, in elements otherwise.
@@ -32,11 +54,8 @@ struct Emitter {
   int64_t vector_bytes;
   int64_t n_vectors;
   bool ragged;
-  // Constants, or what is told to code that gemms of several widths share: the panels that cover n,
-  // how many of them go together, and how far the steps of B in place are apart; in bytes.
-  llvm::Value* n_panels;
-  llvm::Value* block_n;
-  llvm::Value* b_step;
+  Shape shape;
+  bool any_a = false;  // what `shape` has of A and of blocks of k is told
 
   llvm::Value* Int(int64_t value) { return llvm::ConstantInt::getSigned(i64, value); }
   // The i-th of the kernel's args.
@@ -104,8 +123,8 @@ struct TileOperands {
   llvm::Value* b;
   bool a_packed;
   bool b_packed;
-  int64_t a_m;
-  int64_t a_k;
+  llvm::Value* a_m;
+  llvm::Value* a_k;
   llvm::Value* b_k;
   int64_t b_vector;
   llvm::Value* mask = nullptr;  // of the panel's last vector, when B is read in place
@@ -115,7 +134,8 @@ struct TileOperands {
   std::vector<llvm::Value*> prefetch = {};
   int64_t prefetch_lines = 1;
   llvm::Value* prefetch_step = nullptr;
-  std::vector<llvm::Value*> columns = {};  // of inner products: offsets of the columns from b
+  std::vector<llvm::Value*> columns = {};   // of inner products: offsets of the columns from b
+  std::vector<llvm::Value*> odd_rows = {};  // odd multiples of an a_m that is no constant
 };
 
 // Emits the loops over k; the accumulators, row by row (mr * nv vectors).
@@ -128,6 +148,10 @@ std::vector<llvm::Value*> EmitInnerTile(Emitter& e, const TileOperands& operands
 // `source` is B's first column at the first step.
 void EmitPackPanels(Emitter& e, llvm::Value* source, llvm::Value* panel, llvm::Value* count,
                     llvm::Value* k, llvm::Value* packed, llvm::Value* panel_bytes);
+
+// An empty function beside `like`, with its attributes, which other modules do not see.
+llvm::Function* NewFunction(const llvm::Function& like, llvm::FunctionType* type,
+                            const std::string& name);
 
 Status Check(const kernel::GemmProblem& problem, const kernel::GemmSchedule& schedule);
 

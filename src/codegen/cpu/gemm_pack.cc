@@ -2,9 +2,14 @@
 //
 // A: [batch][tile][k][mr]. B: [batch][k block][panel][k][nv vectors]; lanes beyond n hold values
 // that are computed with and never stored.
+#include <algorithm>
 #include <numeric>
+#include <string>
 
+#include "base/strings.h"
 #include "codegen/cpu/gemm_internal.h"
+#include "codegen/llvm_session.h"
+#include "llvm/IR/Module.h"
 
 namespace kiln::codegen::gemm {
 
@@ -70,14 +75,14 @@ void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, V
   const int64_t row_bytes = e.s.nv * e.vector_bytes;
   const int64_t source_bytes = e.s.lanes * e.b_bytes;
   e.Loop(e.Int(0), k, 1, "pack", [&](Value* step) {
-    Value* row = e.Offset(source, e.Multiply(step, e.b_step));
+    Value* row = e.Offset(source, e.Multiply(step, e.shape.b_step));
     Value* to = e.Offset(packed, e.Scale(step, row_bytes));
     e.Loop(e.Int(0), count, 1, "pack.panel", [&](Value* i) {
       Value* first_vector = e.PanelVector(e.Add(panel, i));
       Value* in = e.Offset(row, e.Scale(first_vector, source_bytes));
       Value* out = e.Offset(to, e.b.CreateMul(i, panel_bytes));
       for (int64_t line = 0; line < e.s.nv * source_bytes; line += 64) {
-        e.Prefetch(e.Offset(in, e.Add(e.Scale(e.b_step, kPrefetchSteps), e.Int(line))));
+        e.Prefetch(e.Offset(in, e.Add(e.Scale(e.shape.b_step, kPrefetchSteps), e.Int(line))));
       }
       Value* mask = nullptr;
       if (e.ragged) {
@@ -98,35 +103,84 @@ int Narrow(const Emitter& e) {
   return std::min<int>(e.s.lanes, static_cast<int>(16 / e.element_bytes));
 }
 
-// B whose columns are contiguous: pieces of all columns of a vector are transposed in registers.
-// The last piece is moved back so that it ends with k, and columns beyond n repeat the last one.
-void PackColumns(Emitter& e, Value* source, Value* first_vector, Value* k, Value* packed) {
+// Columns of B that become vectors of a panel. Each is contiguous, and so many bytes from the one
+// before.
+struct Columns {
+  Value* first;
+  Value* bytes;
+  Value* vectors;
+  Value* k;  // steps
+  Value* packed;
+  Value* last = nullptr;  // the number of the last column, which those beyond it repeat, if any
+};
+
+// Pieces of all columns of a vector are transposed in registers. The last piece is moved back so
+// that it ends with k.
+void TransposeColumns(Emitter& e, const Columns& c) {
   const int lanes = e.s.lanes;
   const int narrow = Narrow(e);
-  const int64_t row_bytes = e.s.nv * e.vector_bytes;
-  e.Loop(e.Int(0), e.Int(e.s.nv), 1, "pack.v", [&](Value* v) {
-    Value* first = e.Scale(e.Add(first_vector, v), lanes);
-    std::vector<Value*> columns;
-    for (int i = 0; i < lanes; ++i) {
-      Value* column = e.Add(first, e.Int(i));
-      if (e.ragged) column = e.Min(column, e.Int(e.p.n - 1));
-      columns.push_back(e.Offset(source, e.Scale(column, e.p.b_n * e.b_bytes)));
+  // Whole vectors take a pointer for each group of columns, to which multiples of one stride are
+  // added: there are not enough registers for one of each column.
+  const int group = c.last ? 1 : std::min(lanes, 4);
+  std::vector<Value*> within;
+  for (int i = 0; i < group; ++i) within.push_back(e.Scale(c.bytes, i));
+  Value* row_bytes = e.Scale(c.vectors, e.vector_bytes);
+  e.Loop(e.Int(0), c.vectors, 1, "pack.v", [&](Value* v) {
+    std::vector<Value*> groups;
+    for (int i = 0; i < lanes; i += group) {
+      Value* column = e.Add(e.Scale(v, lanes), e.Int(i));
+      if (c.last) column = e.Min(column, c.last);
+      groups.push_back(e.Offset(c.first, e.Multiply(column, c.bytes)));
     }
-    Value* out = e.Offset(packed, e.Scale(v, e.vector_bytes));
-    e.Loop(e.Int(0), k, narrow, "pack.k", [&](Value* step) {
-      step = e.Min(step, e.b.CreateSub(k, e.Int(narrow)));
+    Value* out = e.Offset(c.packed, e.Scale(v, e.vector_bytes));
+    e.Loop(e.Int(0), c.k, narrow, "pack.k", [&](Value* step) {
+      step = e.Min(step, e.b.CreateSub(c.k, e.Int(narrow)));
+      Value* at = e.Scale(step, e.b_bytes);
       std::vector<Value*> pieces;
-      for (Value* column : columns) {
-        Value* in = e.Offset(column, e.Scale(step, e.b_bytes));
-        pieces.push_back(e.LoadB(narrow, in, nullptr));
+      for (Value* first : groups) {
+        first = e.Offset(first, at);
+        for (Value* bytes : within) {
+          pieces.push_back(e.LoadB(narrow, e.Offset(first, bytes), nullptr));
+        }
       }
       pieces = Transpose(e, pieces, narrow);
-      Value* to = e.Offset(out, e.Scale(step, row_bytes));
+      Value* to = e.Offset(out, e.Multiply(step, row_bytes));
       for (int i = 0; i < narrow; ++i) {
-        e.StoreVector(pieces[i], e.Offset(to, i * row_bytes), nullptr, true);
+        e.StoreVector(pieces[i], e.Offset(to, e.Scale(row_bytes, i)), nullptr, true);
       }
     });
   });
+}
+
+// The same as a function of the module, whatever the strides are: void(first, bytes, vectors, k,
+// packed), and `last` for `ragged` ones.
+llvm::Function* TransposeFunction(Emitter& e, bool ragged) {
+  const std::string name = Cat(ragged ? "pack ragged columns " : "pack columns ",
+                               TypeName(e.p.TypeOfB()), " ", TypeName(e.p.type), "x", e.s.lanes);
+  if (llvm::Function* known = e.function->getParent()->getFunction(name)) return known;
+  llvm::Type* pointer = e.b.getPtrTy();
+  std::vector<llvm::Type*> types = {pointer, e.i64, e.i64, e.i64, pointer};
+  if (ragged) types.push_back(e.i64);
+  llvm::Function* f =
+      NewFunction(*e.function, llvm::FunctionType::get(e.b.getVoidTy(), types, false), name);
+  MakeOptimised(f);
+  Emitter inner(f, e.p, e.s);
+  TransposeColumns(inner, {f->getArg(0), f->getArg(1), f->getArg(2), f->getArg(3), f->getArg(4),
+                           ragged ? f->getArg(5) : nullptr});
+  inner.b.CreateRetVoid();
+  return f;
+}
+
+// B whose columns are contiguous. Columns beyond n repeat the last one.
+void PackColumns(Emitter& e, Value* source, Value* first_vector, Value* k, Value* packed) {
+  Value* first = e.Scale(first_vector, e.s.lanes);
+  Columns columns = {e.Offset(source, e.Multiply(first, e.shape.b_column)), e.shape.b_column,
+                     e.Int(e.s.nv), k, packed};
+  if (e.ragged) columns.last = e.b.CreateSub(e.Int(e.p.n - 1), first);
+  if (e.b_prologue) return TransposeColumns(e, columns);
+  std::vector<Value*> args = {columns.first, columns.bytes, columns.vectors, k, packed};
+  if (e.ragged) args.push_back(columns.last);
+  e.b.CreateCall(TransposeFunction(e, e.ragged), args);
 }
 
 // Any strides, one element at a time.
@@ -136,7 +190,7 @@ void PackElements(Emitter& e, Value* source, Value* first_vector, Value* k, Valu
   e.Loop(e.Int(0), e.Int(width), 1, "pack.n", [&](Value* i) {
     Value* column = e.Add(first, i);
     if (e.ragged) column = e.Min(column, e.Int(e.p.n - 1));
-    Value* in = e.Offset(source, e.Scale(column, e.p.b_n * e.b_bytes));
+    Value* in = e.Offset(source, e.Multiply(column, e.shape.b_column));
     Value* out = e.Offset(packed, e.Scale(i, e.element_bytes));
     e.Loop(e.Int(0), k, 1, "pack.k", [&](Value* step) {
       Value* value = e.LoadB(1, e.Offset(in, e.Scale(step, e.p.b_k * e.b_bytes)), nullptr);

@@ -1,4 +1,6 @@
 // Register tiles: the loops over k in which gemms spend their time.
+#include <bit>
+
 #include "codegen/cpu/gemm_internal.h"
 
 namespace kiln::codegen::gemm {
@@ -6,6 +8,14 @@ namespace kiln::codegen::gemm {
 using llvm::Value;
 
 namespace {
+
+// How far row `i` of A is from the first one. Multiples by two, four and eight cost nothing: x86
+// takes them in addresses.
+Value* RowOffset(Emitter& e, const TileOperands& o, int i) {
+  if (i == 0 || o.odd_rows.empty()) return e.Scale(o.a_m, i);
+  const int twos = std::countr_zero(static_cast<unsigned>(i));
+  return e.Scale(o.odd_rows[static_cast<size_t>(i >> twos) / 2], int64_t{1} << twos);
+}
 
 // One step of k: mr splats of A times nv vectors of B, into the accumulators.
 void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
@@ -20,7 +30,7 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
                                  : e.LoadB(e.s.lanes, pointer, mask));
   }
   for (int i = 0; i < mr; ++i) {
-    Value* from = e.Offset(a, i * o.a_m + step * o.a_k);
+    Value* from = e.Offset(a, e.Add(RowOffset(e, o, i), e.Scale(o.a_k, step)));
     Value* scalar =
         o.a_packed ? e.Load(e.element, from, e.element_bytes) : e.LoadA(1, from, nullptr);
     Value* row = e.b.CreateVectorSplat(static_cast<unsigned>(e.s.lanes), scalar);
@@ -86,7 +96,7 @@ void AccumulateLoop(Emitter& e, std::vector<Cursor>& cursors, Value* iterations,
 // A loop of the sum: how often it goes round, and how far A and B are from turn to turn; in bytes.
 struct Level {
   Value* turns;
-  int64_t a;
+  Value* a;
   Value* b;
 };
 
@@ -96,12 +106,13 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
     int64_t size, a, b;
   };
   if (e.p.k_outer.empty()) return {{o.k, o.a_k, o.b_k}};
+  const int64_t a_k = llvm::cast<llvm::ConstantInt>(o.a_k)->getSExtValue();
   const int64_t b_k = llvm::cast<llvm::ConstantInt>(o.b_k)->getSExtValue();
-  std::vector<Known> known = {{e.p.k, o.a_k, b_k}};
+  std::vector<Known> known = {{e.p.k, a_k, b_k}};
   int64_t below = e.p.k;
   for (size_t i = e.p.k_outer.size(); i-- > 0;) {
     const kernel::GemmSumLevel& level = e.p.k_outer[i];
-    int64_t a = o.a_packed ? o.a_k * below : level.a * e.a_bytes;
+    int64_t a = o.a_packed ? a_k * below : level.a * e.a_bytes;
     int64_t b = o.b_packed ? b_k * below : level.b * e.b_bytes;
     below *= level.size;
     Known& inner = known.back();
@@ -113,7 +124,7 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
   }
   std::vector<Level> levels;
   for (size_t i = known.size(); i-- > 0;) {
-    levels.push_back({e.Int(known[i].size), known[i].a, e.Int(known[i].b)});
+    levels.push_back({e.Int(known[i].size), e.Int(known[i].a), e.Int(known[i].b)});
   }
   // A block of k has some of the outermost one's turns.
   if (e.s.k_blocks > 1) {
@@ -127,7 +138,7 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
 void SumSteps(Emitter& e, const TileOperands& o, const Level& level, std::vector<Cursor>& cursors,
               std::vector<Value*>& accumulators) {
   const int unroll = e.s.unroll;
-  cursors[0].step = e.Int(unroll * level.a);
+  cursors[0].step = e.Scale(level.a, unroll);
   cursors[1].step = e.Scale(level.b, unroll);
   for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = o.prefetch_step;
   TileOperands steps = o;
@@ -150,7 +161,7 @@ void SumSteps(Emitter& e, const TileOperands& o, const Level& level, std::vector
     for (int number = 0; number < unroll; ++number) step(number);
   });
   for (int64_t number = 0; number < tail; ++number) step(number);
-  cursors[0].pointer = e.Offset(cursors[0].pointer, tail * level.a);
+  cursors[0].pointer = e.Offset(cursors[0].pointer, e.Scale(level.a, tail));
   cursors[1].pointer = e.Offset(cursors[1].pointer, e.Scale(level.b, tail));
 }
 
@@ -161,7 +172,7 @@ void SumLevels(Emitter& e, const TileOperands& o, const std::vector<Level>& leve
   // The advance not made by the loops below, which have equal trip counts.
   const Level& inner = levels[at + 1];
   int64_t turns = llvm::cast<llvm::ConstantInt>(inner.turns)->getSExtValue();
-  cursors[0].step = e.Int(levels[at].a - turns * inner.a);
+  cursors[0].step = e.b.CreateSub(levels[at].a, e.Scale(inner.a, turns));
   cursors[1].step = e.b.CreateSub(levels[at].b, e.Scale(inner.b, turns));
   for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = e.Int(0);
   AccumulateLoop(e, cursors, levels[at].turns, accumulators, [&] {
@@ -210,7 +221,11 @@ std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
                                    llvm::Constant::getNullValue(e.vector));
   std::vector<Cursor> cursors = {{o.a, e.Int(0)}, {o.b, e.Int(0)}};
   for (Value* line : o.prefetch) cursors.push_back({line, e.Int(0)});
-  SumLevels(e, o, LevelsOf(e, o), 0, cursors, accumulators);
+  TileOperands tile = o;
+  if (!llvm::isa<llvm::Constant>(o.a_m)) {
+    for (int row = 1; row < e.s.mr; row += 2) tile.odd_rows.push_back(e.Scale(o.a_m, row));
+  }
+  SumLevels(e, tile, LevelsOf(e, tile), 0, cursors, accumulators);
   return accumulators;
 }
 
@@ -227,7 +242,7 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
     Value* b = cursors[1].pointer;
     std::vector<Value*> rows;
     for (int i = 0; i < mr; ++i) {
-      Value* row = e.Offset(a, i * o.a_m);
+      Value* row = e.Offset(a, e.Scale(o.a_m, i));
       rows.push_back(e.LoadA(e.s.lanes, row, mask));
     }
     for (int j = 0; j < nr; ++j) {

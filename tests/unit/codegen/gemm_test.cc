@@ -62,9 +62,9 @@ struct Case {
   Epilogue epilogue = Epilogue::kNone;
   // Changes the schedule that was chosen.
   std::function<void(GemmSchedule&)> change;
-  // Unless 0, the module has another gemm already, of row-major arrays of this width, with an
-  // epilogue: the two are expected to share their code.
-  int64_t other_width = 0;
+  // Unless null, the module has another gemm already, this one with a change, and with an epilogue:
+  // the two are expected to share their code.
+  std::function<void(GemmProblem&, GemmSchedule&)> other;
 };
 
 template <typename T>
@@ -107,10 +107,10 @@ class Checker {
     ASSERT_TRUE(jit.ok()) << jit.status().ToString();
     jit_ = *std::move(jit);
     Status added;
-    if (case_.other_width > 0) {
+    if (case_.other) {
       GemmProblem other = p_;
-      other.n = other.b_k = other.c_m = case_.other_width;
       GemmSchedule s = s_;
+      case_.other(other, s);
       CompleteGemmSchedule(case_.cpu, other, s);
       added = jit_->Add("other", [&](llvm::Function* f) {
         return EmitGemm(f, other, s, {.a = 0, .b = 1, .c = 2, .scratch = 3},
@@ -120,8 +120,13 @@ class Checker {
     }
     added = jit_->Add("gemm", [&](llvm::Function* f) {
       Status emitted = EmitGemm(f, p_, s_, {.a = 0, .b = 1, .c = 2, .scratch = 3}, MakeEpilogue());
-      auto shared = [](const llvm::Function& g) { return g.getName().starts_with("gemm of any"); };
-      if (case_.other_width > 0) EXPECT_EQ(std::ranges::count_if(*f->getParent(), shared), 1);
+      auto begins = [&](const char* name) {
+        return std::ranges::count_if(*f->getParent(), [&](const llvm::Function& g) {
+          return g.getName().starts_with(name);
+        });
+      };
+      if (case_.other) EXPECT_EQ(begins("gemm of any"), 1);
+      EXPECT_LE(begins("pack columns") + begins("pack ragged columns"), 1);
       return emitted;
     });
     ASSERT_TRUE(added.ok()) << added.ToString();
@@ -497,8 +502,63 @@ TEST(CodegenGemm, ShareTheirCode) {
                        s.items_along_m = variant % 2 == 0;
                        s.prefetch_b = b == GemmB::kInPlace;
                      },
-                 .other_width = (variant == 3 ? 2 : 7) * 2 * lanes});
+                 .other =
+                     [=](GemmProblem& p, GemmSchedule&) {
+                       p.n = p.b_k = p.c_m = (variant == 3 ? 2 : 7) * 2 * lanes;
+                     }});
         }
+      }
+    }
+  }
+}
+
+// Gemms that differ in the strides of A, in whether it is packed, in blocks of k and in columns of
+// B.
+TEST(CodegenGemm, ShareTheirCodeForAnyA) {
+  enum class A { kRows, kColumns, kPacked, kBackwards };
+  for (const target::Cpu& cpu : Cpus()) {
+    const int lanes = cpu.vector_bytes / 4;
+    for (A a : {A::kRows, A::kColumns, A::kPacked, A::kBackwards}) {
+      for (int variant = 0; variant < 16; ++variant) {
+        const bool blocks = variant & 1, even = variant & 2, columns = variant & 4;
+        const Epilogue epilogue = variant & 8 ? Epilogue::kBiasRelu : Epilogue::kNone;
+        if (!blocks && epilogue == Epilogue::kNone) continue;
+        GemmProblem problem = GemmProblem::RowMajor(kF32, even ? 28 : 33, 6 * lanes, 96);
+        if (a == A::kRows) problem.a_m = 103;
+        if (a == A::kBackwards) problem.a_m = -97;
+        if (a == A::kColumns) {
+          problem.a_m = 1;
+          problem.a_k = 40;
+        }
+        if (columns) {
+          problem.b_k = 1;
+          problem.b_n = 99;
+        }
+        Check({.cpu = cpu,
+               .problem = problem,
+               .epilogue = epilogue,
+               .change =
+                   [=](GemmSchedule& s) {
+                     s.kind = GemmKind::kOuter;
+                     s.b = columns ? GemmB::kPackPanel : GemmB::kInPlace;
+                     s.pack_a = a == A::kPacked;
+                     s.mr = 14;
+                     s.nv = 2;
+                     s.block_m = 2;
+                     s.block_n = 2;
+                     s.kc = blocks ? 32 : 96;
+                     s.unroll = 1;
+                     s.panels_inner = true;
+                     s.prefetch_b = !columns;
+                   },
+               .other =
+                   [=](GemmProblem& p, GemmSchedule& s) {
+                     s.pack_a = false;
+                     p.a_m = 200;
+                     p.a_k = 1;
+                     if (blocks) p.k = 160;
+                     if (columns) p.b_n = 161;
+                   }});
       }
     }
   }
