@@ -22,16 +22,17 @@
 #include "codegen/llvm_session.h"
 #include "codegen/parallel.h"
 #include "kernel/contraction.h"
+#include "kernel/schedule/cpu/shorten.h"
 
 namespace kiln::codegen {
 namespace {
 
 Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, program::KernelId id,
-                  bool quick, const target::Cpu& cpu) {
+                  const Effort& effort, const target::Cpu& cpu) {
   const kernel::ScheduledKernel& kernel = lowered.kernels[id];
   llvm::Function* function =
       session.AddFunction(session.KernelType(), KernelSymbol(lowered, id), true);
-  if (quick) MakeQuick(function);
+  if (effort.quick[id]) MakeQuick(function);
   const kernel::Kernel& k = kernel.kernel;
   auto is_none = [&] { return Internal("kernel ", k.name, " has no schedule for a CPU"); };
   return std::visit(
@@ -39,7 +40,7 @@ Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, program::
           [&](const kernel::CpuNestSchedule& s) {
             switch (k.kind) {
               case kernel::Kernel::Kind::kNest:
-                return EmitNest(function, k, s, cpu);
+                return EmitNest(function, k, effort.shortened[id] ? Shortened(k, s, cpu) : s, cpu);
               case kernel::Kernel::Kind::kScatter:
                 return EmitScatter(function, k, s, cpu);
               case kernel::Kernel::Kind::kScan:
@@ -87,7 +88,7 @@ Status Emit(const LoweredProgram& lowered, const Effort& effort, const target::C
   if (effort.large) ShareFunctions(session->module());
   for (program::KernelId k : part.kernels) {
     KILN_RETURN_IF_ERROR(options.interrupt.Check());
-    KILN_RETURN_IF_ERROR(EmitKernel(*session, lowered, k, effort.quick[k], cpu));
+    KILN_RETURN_IF_ERROR(EmitKernel(*session, lowered, k, effort, cpu));
   }
   if (part.entry) KILN_RETURN_IF_ERROR(EmitEntries(*session, lowered, cpu));
   if (options.dump) text = session->Text();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/kernel_uses.h"
+#include "program/steps.h"
 
 namespace kiln::codegen {
 namespace {
@@ -18,6 +19,11 @@ constexpr int64_t kHugeCost = 12'000;
 // A kernel that makes so many values takes microseconds less when it is optimised, and would have
 // to be run some hundred times before that makes good the time that LLVM takes.
 constexpr int64_t kManyValues = 1 << 20;
+// The part of a program's time that all short kernels together take, whether it runs on one thread
+// or on many.
+constexpr double kShortShare = 1.0 / 128;
+constexpr int64_t kManyThreads = 32;
+constexpr int64_t kShortGain = 2;
 
 // Of a CPU's gemm from the stage on that follows it.
 bool IsElementwise(const kernel::ScheduledKernel& k) {
@@ -84,6 +90,81 @@ int64_t CostOf(const kernel::ScheduledKernel& k, int64_t elementary) {
   return cost;
 }
 
+bool IsCpuNest(const kernel::ScheduledKernel& k) {
+  return std::holds_alternative<kernel::CpuNestSchedule>(k.schedule) &&
+         k.kernel.kind == kernel::Kernel::Kind::kNest;
+}
+
+// The shares of a CPU's program's time that its kernels take. All of it counts for those of which
+// it is not known, or which are run by a loop or a branch.
+class Shares {
+ public:
+  explicit Shares(const LoweredProgram& lowered)
+      : lowered_(lowered), times_(lowered.kernels.size()) {
+    for (const program::Step& step : lowered.program.steps) {
+      if (const auto* launch = std::get_if<program::Launch>(&step.what)) Add(*launch, true);
+      program::ForEachList(step, [&](const program::Steps& inner, bool) {
+        program::ForEach<program::Launch>(
+            inner, [&](const program::Launch& launch) { Add(launch, false); });
+      });
+    }
+  }
+
+  double Of(program::KernelId k) const {
+    const Time& time = times_[k];
+    if (!time.known || time.one_thread <= 0) return 1;
+    return std::max(time.one_thread / all_.one_thread, time.many_threads / all_.many_threads);
+  }
+
+ private:
+  struct Time {
+    double one_thread = 0, many_threads = 0;
+    bool known = true;
+  };
+
+  void Add(const program::Launch& launch, bool known) {
+    const kernel::KernelSchedule& schedule = lowered_.KernelOf(launch).schedule;
+    const std::optional<kernel::CpuItems> items = kernel::ItemsOf(schedule);
+    const int64_t tasks = items ? std::clamp<int64_t>(items->max_tasks, 1, kManyThreads) : 1;
+    Add(launch.kernel, tasks, known);
+    for (const kernel::KernelPart& part : kernel::PartsOf(schedule)) {
+      Add(part.kernel, tasks, known);
+    }
+  }
+  void Add(program::KernelId k, int64_t tasks, bool known) {
+    const std::optional<kernel::CpuItems> items = kernel::ItemsOf(lowered_.kernels[k].schedule);
+    times_[k].known &= known && items;
+    if (!known || !items) return;
+    for (Time* time : {&times_[k], &all_}) {
+      time->one_thread += items->microseconds;
+      time->many_threads += items->microseconds / static_cast<double>(tasks);
+    }
+  }
+
+  const LoweredProgram& lowered_;
+  IdVector<program::KernelId, Time> times_;
+  Time all_;
+};
+
+// The kernels whose time does not count, beginning with the least.
+std::vector<program::KernelId> OfLittleTime(const LoweredProgram& lowered) {
+  const Shares shares(lowered);
+  std::vector<std::pair<double, program::KernelId>> order;
+  for (program::KernelId k : lowered.kernels.ids()) {
+    const double share = shares.Of(k);
+    if (share < kShortShare && IsCpuNest(lowered.kernels[k])) order.emplace_back(share, k);
+  }
+  std::ranges::sort(order);
+  std::vector<program::KernelId> kernels;
+  double sum = 0;
+  for (auto [share, k] : order) {
+    sum += share;
+    if (sum > kShortShare) break;
+    kernels.push_back(k);
+  }
+  return kernels;
+}
+
 }  // namespace
 
 Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool emulates_gpu) {
@@ -101,6 +182,13 @@ Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool
   bool quick_anyway = optimization == Optimization::kQuick;
   effort.large = quick_anyway || (total > kLargeCost && optimization == Optimization::kAuto);
   effort.quick.assign(lowered.kernels.size(), false);
+  effort.shortened.assign(lowered.kernels.size(), false);
+  if (optimization != Optimization::kFull) {
+    for (program::KernelId k : OfLittleTime(lowered)) {
+      effort.shortened[k] = true;
+      effort.costs[k] /= kShortGain;
+    }
+  }
   if (!effort.large) return effort;
   const auto uses = KernelUses(lowered);
   for (program::KernelId k : effort.quick.ids()) {

@@ -18,6 +18,9 @@ struct Effort {
   // about a third slower. So are, in large programs, kernels that do little elementwise work, also
   // on a gemm, outside of loops. The gemm itself is optimised in any case.
   IdVector<program::KernelId, bool> quick;
+  // Of each kernel of a CPU: its time is so small a part of the program's that its schedule is made
+  // shorter.
+  IdVector<program::KernelId, bool> shortened;
   // Of each kernel, about how long LLVM takes, in no unit.
   IdVector<program::KernelId, int64_t> costs;
 };

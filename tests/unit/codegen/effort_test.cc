@@ -1,0 +1,181 @@
+// Kernels whose time does not count have short schedules, and the results have the same bits.
+#include "codegen/effort.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "device/cpu/executable.h"
+#include "kernel/schedule/cpu/shorten.h"
+#include "random/rows.h"
+#include "support/compiled.h"
+#include "support/hlo.h"
+#include "support/literal.h"
+
+namespace kiln::codegen {
+namespace {
+
+// The nests that a shorter schedule makes a difference to.
+struct Met {
+  int pipelined = 0, prefetched = 0, squares = 0, unrolled = 0;
+};
+
+LoweredProgram WithShortSchedules(LoweredProgram lowered, const target::Cpu& cpu, Met& met) {
+  for (kernel::ScheduledKernel& k : lowered.kernels) {
+    auto* nest = std::get_if<kernel::CpuNestSchedule>(&k.schedule);
+    if (!nest || k.kernel.kind != kernel::Kernel::Kind::kNest) continue;
+    kernel::CpuNestSchedule shortened = kernel::Shortened(k.kernel, *nest, cpu);
+    met.pipelined += nest->pipelined && !shortened.pipelined;
+    met.prefetched += !nest->prefetches.empty() && shortened.prefetches.empty();
+    met.squares += nest->tile_variable.valid() && !shortened.tile_variable.valid();
+    for (kernel::StageId s : nest->stages.ids()) {
+      met.unrolled += shortened.stages[s].unroll < nest->stages[s].unroll;
+    }
+    *nest = std::move(shortened);
+  }
+  return lowered;
+}
+
+void CheckBits(const ir::Module& module, target::Target target, Met& met) {
+  const std::vector<Literal> arguments = testing::RandomArguments(module, 3);
+  auto compiled =
+      testing::CompileWithKernels(module.Clone(), target, {.optimization = Optimization::kFull});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  program::Artefact shortened = compiled->artefact;
+  auto code = GenerateCpu(WithShortSchedules(compiled->lowered, target.cpu, met), target.cpu,
+                          {.optimization = Optimization::kFull});
+  ASSERT_TRUE(code.ok()) << code.status().ToString();
+  shortened.code = *std::move(code);
+  std::vector<std::unique_ptr<testing::Execution>> executions;
+  for (const program::Artefact* artefact : {&compiled->artefact, &shortened}) {
+    auto executable =
+        device::CpuExecutable::Load(*artefact, testing::Execution::allocator, testing::Pool());
+    ASSERT_TRUE(executable.ok()) << executable.status().ToString();
+    auto execution = std::make_unique<testing::Execution>(*artefact);
+    execution->SetArguments(arguments);
+    const Status status = (*executable)->Run(execution->arguments(), execution->results(), {});
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    executions.push_back(std::move(execution));
+  }
+  EXPECT_TRUE(executions[0]->SameBits(*executions[1]));
+}
+
+TEST(Effort, ShortSchedulesGiveTheSameBits) {
+  auto transposed = ir::ParseOrDie(R"(HloModule squares
+ENTRY e { x = f32[83,70] parameter(0)
+  y = f32[70,83] parameter(1)
+  t = f32[70,83] transpose(x), dimensions={1,0}
+  s = f32[70,83] add(t, y)
+  ROOT r = f32[70,83] exponential(s) })");
+  auto columns = ir::ParseOrDie(R"(HloModule columns
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[37,300] parameter(0)
+  zero = f32[] constant(0)
+  s = f32[300] reduce(x, zero), dimensions={0}, to_apply=add
+  b = f32[37,300] broadcast(s), dimensions={1}
+  d = f32[37,300] subtract(x, b)
+  ROOT r = (f32[300], f32[37,300]) tuple(s, d) })");
+  Met met;
+  for (int bytes : {64, 32, 16}) {
+    target::Target target = target::HostCpuWithVectors(bytes);
+    CheckBits(*transposed, target, met);
+    CheckBits(*columns, target, met);
+    // To a machine of small caches small arrays are large.
+    target.cpu.l2_bytes = target.cpu.l3_bytes = 256;
+    for (uint64_t seed = 0; seed < 12; ++seed) {
+      SCOPED_TRACE(Cat("seed ", seed, ", vectors of ", bytes, " bytes"));
+      CheckBits(*testing::RandomRowsModule(seed), target, met);
+    }
+  }
+  EXPECT_GT(met.pipelined, 0);
+  EXPECT_GT(met.prefetched, 0);
+  EXPECT_GT(met.squares, 0);
+  EXPECT_GT(met.unrolled, 0);
+}
+
+// A matrix product of `size` rows, sums of a few of its values, and the same sums in a loop where
+// `in_loop`.
+std::string ProductAndSums(int64_t size, bool in_loop) {
+  const char* sums = R"(
+sums { x = f32[16,1024] parameter(0)
+  zero = f32[] constant(0)
+  s = f32[16] reduce(x, zero), dimensions={1}, to_apply=add
+  b = f32[16,1024] broadcast(s), dimensions={0}
+  ROOT d = f32[16,1024] subtract(x, b) }
+)";
+  std::string text = Cat(R"(HloModule m
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+)",
+                         sums);
+  if (in_loop) {
+    text += R"(
+condition { t = (s32[], f32[16,1024]) parameter(0)
+  n = s32[] get-tuple-element(t), index=0
+  most = s32[] constant(9)
+  ROOT c = pred[] compare(n, most), direction=LT }
+body { t = (s32[], f32[16,1024]) parameter(0)
+  n = s32[] get-tuple-element(t), index=0
+  x = f32[16,1024] get-tuple-element(t), index=1
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  y = f32[16,1024] call(x), to_apply=sums
+  ROOT r = (s32[], f32[16,1024]) tuple(m, y) }
+)";
+  }
+  text +=
+      Cat("ENTRY e { x = f32[", size, ",1024] parameter(0)\n  w = f32[1024,1024] parameter(1)\n",
+          "  d = f32[", size, ",1024] dot(x, w), lhs_contracting_dims={1}, ",
+          "rhs_contracting_dims={0}\n  p = f32[16,1024] slice(d), slice={[0:16], [0:1024]}\n");
+  if (in_loop) {
+    text += R"(  zero = s32[] constant(0)
+  t = (s32[], f32[16,1024]) tuple(zero, p)
+  l = (s32[], f32[16,1024]) while(t), condition=condition, body=body
+  y = f32[16,1024] get-tuple-element(l), index=1
+)";
+  } else {
+    text += "  y = f32[16,1024] call(p), to_apply=sums\n";
+  }
+  return text + Cat("  ROOT r = (f32[", size, ",1024], f32[16,1024]) tuple(d, y) }");
+}
+
+// Whether the kernel of the sums has a short schedule.
+bool HasShortSums(int64_t size, bool in_loop, Optimization optimization) {
+  auto compiled =
+      testing::CompileWithKernels(ir::ParseOrDie(ProductAndSums(size, in_loop)), target::HostCpu());
+  EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
+  if (!compiled.ok()) return false;
+  const LoweredProgram& lowered = compiled->lowered;
+  const Effort effort = PlanEffort(lowered, optimization, false);
+  int sums = 0, shortened = 0;
+  for (program::KernelId k : lowered.kernels.ids()) {
+    const auto& stages = lowered.kernels[k].kernel.stages;
+    const bool is_nest =
+        std::holds_alternative<kernel::CpuNestSchedule>(lowered.kernels[k].schedule);
+    if (!is_nest || stages.front().reductions.empty()) {
+      EXPECT_FALSE(!is_nest && effort.shortened[k]);
+      continue;
+    }
+    ++sums;
+    shortened += effort.shortened[k];
+  }
+  EXPECT_GT(sums, 0);
+  return shortened == sums;
+}
+
+TEST(Effort, KernelsOfLittleTimeHaveShortSchedules) {
+  EXPECT_TRUE(HasShortSums(2048, false, Optimization::kAuto));
+  EXPECT_TRUE(HasShortSums(2048, false, Optimization::kQuick));
+  EXPECT_FALSE(HasShortSums(2048, false, Optimization::kFull));
+  // The product takes little more time.
+  EXPECT_FALSE(HasShortSums(16, false, Optimization::kAuto));
+  // How often a loop goes round may not be known.
+  EXPECT_FALSE(HasShortSums(2048, true, Optimization::kAuto));
+}
+
+}  // namespace
+}  // namespace kiln::codegen
