@@ -79,7 +79,8 @@ PJRT_Error* DeviceMemoryStats(PJRT_Device_MemoryStats_Args* args) {
   args->largest_alloc_size_is_set = false;
   args->bytes_reserved_is_set = false;
   args->peak_bytes_reserved_is_set = false;
-  args->bytes_reservable_limit_is_set = false;
+  args->bytes_reservable_limit = info.limit_bytes;
+  args->bytes_reservable_limit_is_set = info.limit_bytes != 0;
   args->largest_free_block_bytes_is_set = false;
   args->pool_bytes_is_set = false;
   args->peak_pool_bytes_is_set = false;
