@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "base/integers.h"
 
 // Made by the linker: the first byte of this binary.
 extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
@@ -15,16 +16,15 @@ extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
 namespace kiln {
 namespace {
 
-size_t Aligned(size_t size) { return (size + 3) & ~size_t{3}; }
-
 // The notes of one segment.
 std::string FindIn(const char* notes, size_t size) {
   constexpr char kName[] = "GNU";
+  constexpr size_t kAlignment = 4;
   while (size >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) note;
     std::memcpy(&note, notes, sizeof(note));
-    const size_t name = Aligned(note.n_namesz);
-    const size_t all = sizeof(note) + name + Aligned(note.n_descsz);
+    const size_t name = RoundUp(note.n_namesz, kAlignment);
+    const size_t all = sizeof(note) + name + RoundUp(note.n_descsz, kAlignment);
     if (all > size) break;
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(kName) &&
         std::memcmp(notes + sizeof(note), kName, sizeof(kName)) == 0) {

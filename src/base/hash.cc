@@ -159,4 +159,10 @@ std::string HexText(std::span<const uint8_t> bytes) {
   return text;
 }
 
+std::string HexText(uint64_t number) {
+  std::array<uint8_t, sizeof(number)> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(number >> (56 - 8 * i));
+  return HexText(bytes);
+}
+
 }  // namespace kiln

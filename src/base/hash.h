@@ -39,5 +39,7 @@ class Sha256 {
 Digest HashOf(std::string_view bytes);
 // Two lower-case digits for each byte.
 std::string HexText(std::span<const uint8_t> bytes);
+// The 16 digits of a number.
+std::string HexText(uint64_t number);
 
 }  // namespace kiln

@@ -1,6 +1,7 @@
 // Arithmetic of sizes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -9,6 +10,7 @@ namespace kiln {
 // For non-negative numbers, b > 0.
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 constexpr int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
+constexpr size_t RoundUp(size_t a, size_t b) { return (a + b - 1) / b * b; }
 
 // Saturating sums and products of non-negative numbers.
 constexpr int64_t SaturatingAdd(int64_t a, int64_t b) {

@@ -11,6 +11,7 @@
 
 #include "base/overloaded.h"
 #include "base/strings.h"
+#include "base/varint.h"
 
 namespace kiln {
 namespace {
@@ -31,7 +32,7 @@ class Message {
  public:
   void AddInteger(int number, int64_t value) {
     AddTag(number, 0);
-    AddVarint(static_cast<uint64_t>(value));
+    AppendVarint(bytes_, static_cast<uint64_t>(value));
   }
   void AddDouble(int number, double value) {
     AddTag(number, 1);
@@ -40,7 +41,7 @@ class Message {
   }
   void AddText(int number, std::string_view text) {
     AddTag(number, 2);
-    AddVarint(text.size());
+    AppendVarint(bytes_, text.size());
     bytes_ += text;
   }
   void Add(int number, const Message& message) { AddText(number, message.bytes_); }
@@ -48,11 +49,7 @@ class Message {
 
  private:
   void AddTag(int number, int wire_type) {
-    AddVarint(static_cast<uint64_t>(number) << 3 | static_cast<uint64_t>(wire_type));
-  }
-  void AddVarint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
-    bytes_ += static_cast<char>(value);
+    AppendVarint(bytes_, static_cast<uint64_t>(number) << 3 | static_cast<uint64_t>(wire_type));
   }
 
   std::string bytes_;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/fingerprint.h"
+#include "base/hash.h"
 #include "frame/frame.h"
 #include "ir/digest.h"
 #include "program/steps.h"
@@ -44,13 +45,7 @@ class Digest {
     });
   }
 
-  std::string Text() const {
-    constexpr char kDigits[] = "0123456789abcdef";
-    std::string text;
-    const uint64_t value = FingerprintOf(bytes_);
-    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[value >> shift & 15];
-    return text;
-  }
+  std::string Text() const { return HexText(FingerprintOf(bytes_)); }
 
  private:
   std::string bytes_;

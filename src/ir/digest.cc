@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <variant>
 
+#include "base/varint.h"
 #include "ir/instruction_map.h"
 
 namespace kiln::ir {
@@ -41,11 +42,8 @@ class Writer {
     hash_.Update(text_);
     text_.clear();
   }
+  void Number(uint64_t number) { AppendVarint(text_, number); }
   // Called from everywhere: not inlined for the code's size.
-  [[gnu::noinline]] void Number(uint64_t number) {
-    for (; number > 127; number >>= 7) text_ += static_cast<char>(number | 128);
-    text_ += static_cast<char>(number);
-  }
   [[gnu::noinline]] void Put(std::string_view text) {
     Number(text.size());
     text_ += text;
@@ -55,12 +53,8 @@ class Writer {
   void Put(double number) { text_.append(reinterpret_cast<const char*>(&number), sizeof(number)); }
   template <typename T>
   requires(std::is_enum_v<T> || std::is_integral_v<T>) void Put(T value) {
-    if constexpr (std::is_signed_v<T>) {
-      const auto number = static_cast<int64_t>(value);
-      Number(static_cast<uint64_t>(number) << 1 ^ static_cast<uint64_t>(number >> 63));
-    } else {
-      Number(static_cast<uint64_t>(value));
-    }
+    Number(std::is_signed_v<T> ? ZigZag(static_cast<int64_t>(value))
+                               : static_cast<uint64_t>(value));
   }
   template <typename T>
   void Put(const std::vector<T>& list) {

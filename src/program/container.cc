@@ -1,11 +1,11 @@
 #include "program/container.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 
 #include "base/hash.h"
+#include "base/integers.h"
 #include "base/strings.h"
 
 namespace kiln::program {
@@ -47,7 +47,7 @@ void Place(Header& header) {
   uint64_t end = sizeof(Header);
   for (size_t i = 0; i < kSections; ++i) {
     Section& section = header.sections[i];
-    section.offset = section.bytes == 0 ? end : AlignedTo(end, kAlignments[i]);
+    section.offset = section.bytes == 0 ? end : RoundUp(end, kAlignments[i]);
     end = section.offset + section.bytes;
   }
   header.file_bytes = end;
@@ -84,7 +84,7 @@ std::string_view Zeros(size_t count) {
 
 size_t BytesOfPieces(const std::vector<std::string_view>& pieces) {
   size_t bytes = 0;
-  for (std::string_view piece : pieces) bytes = AlignedTo(bytes, kPieceAlignment) + piece.size();
+  for (std::string_view piece : pieces) bytes = RoundUp(bytes, kPieceAlignment) + piece.size();
   return bytes;
 }
 
@@ -105,14 +105,9 @@ Status Damaged(const Parts&... what) {
   return InvalidArgument("the saved program is damaged: ", what...);
 }
 
-std::string Hex(uint64_t number) {
-  std::array<uint8_t, 8> bytes;
-  for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<uint8_t>(number >> (56 - 8 * i));
-  return HexText(bytes);
-}
-
 Status Differs(std::string_view what, uint64_t is, uint64_t should_be) {
-  return Damaged("the checksum of its ", what, " is ", Hex(is), ", and not ", Hex(should_be));
+  return Damaged("the checksum of its ", what, " is ", HexText(is), ", and not ",
+                 HexText(should_be));
 }
 
 }  // namespace
@@ -169,9 +164,9 @@ Status WriteContainer(const NewContainer& container,
   auto parts = [&](size_t i, const auto& part) -> Status {
     uint64_t at = 0;
     for (std::string_view piece : *sections[i]) {
-      KILN_RETURN_IF_ERROR(part(Zeros(AlignedTo(at, kPieceAlignment) - at)));
+      KILN_RETURN_IF_ERROR(part(Zeros(RoundUp(at, kPieceAlignment) - at)));
       KILN_RETURN_IF_ERROR(part(piece));
-      at = AlignedTo(at, kPieceAlignment) + piece.size();
+      at = RoundUp(at, kPieceAlignment) + piece.size();
     }
     return part(Zeros(EndOf(header, i) - header.sections[i].offset - at));
   };

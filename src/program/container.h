@@ -45,10 +45,6 @@ Result<OpenContainer> ReadContainer(std::string_view file);
 // tests of files that contradict themselves.
 void SealContainer(std::string& file);
 
-inline size_t AlignedTo(size_t offset, size_t alignment) {
-  return (offset + alignment - 1) / alignment * alignment;
-}
-
 // Finds accidental changes: each step is a bijection of the sum and of the word. At about the rate
 // of memory.
 class Checksum {

@@ -7,8 +7,10 @@
 #include "base/build_id.h"
 #include "base/hash.h"
 #include "base/input_file.h"
+#include "base/integers.h"
 #include "base/output_file.h"
 #include "base/strings.h"
+#include "base/varint.h"
 #include "program/check.h"
 #include "program/container.h"
 #include "program/members.h"
@@ -34,8 +36,7 @@ class Writer {
     if constexpr (std::is_enum_v<T> || std::is_unsigned_v<T>) {
       Number(static_cast<uint64_t>(value));
     } else if constexpr (std::is_integral_v<T>) {
-      const auto number = static_cast<int64_t>(value);
-      Number(static_cast<uint64_t>(number) << 1 ^ static_cast<uint64_t>(number >> 63));
+      Number(ZigZag(value));
     } else if constexpr (std::is_same_v<T, double>) {
       file.description.append(reinterpret_cast<const char*>(&value), sizeof(value));
     } else if constexpr (requires { value.value_or(typename T::value_type()); }) {
@@ -107,10 +108,7 @@ class Writer {
   std::string problem;  // what cannot be saved
 
  private:
-  void Number(uint64_t number) {
-    for (; number > 127; number >>= 7) file.description += static_cast<char>(number | 128);
-    file.description += static_cast<char>(number);
-  }
+  void Number(uint64_t number) { AppendVarint(file.description, number); }
   void Piece(std::string_view bytes, std::vector<std::string_view>& section) {
     Number(bytes.size());
     if (!bytes.empty()) section.push_back(bytes);
@@ -139,7 +137,7 @@ struct Pieces {
 
   // Whether the next piece, which is not empty, is in the section.
   bool Take(uint64_t size, std::string_view& piece) {
-    const size_t start = AlignedTo(end, kPieceAlignment);
+    const size_t start = RoundUp(end, kPieceAlignment);
     if (start > section.size() || size > section.size() - start) return false;
     piece = section.substr(start, size);
     end = start + size;
@@ -162,15 +160,14 @@ class Reader {
   void Get(T& value) {
     if constexpr (std::is_enum_v<T>) {
       GetEnum(value);
-    } else if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) {
-      value = Number();
-    } else if constexpr (std::is_integral_v<T>) {
+    } else if constexpr (std::is_unsigned_v<T>) {
       const uint64_t number = Number();
-      const auto wide = static_cast<int64_t>(number >> 1 ^ (~(number & 1) + 1));
-      value = static_cast<T>(std::is_same_v<T, bool> ? number : wide);
-      if (std::is_same_v<T, bool> ? number > 1 : static_cast<int64_t>(value) != wide) {
-        Fail("a number is out of range");
-      }
+      value = static_cast<T>(number);
+      if (value != number) Fail("a number is out of range");
+    } else if constexpr (std::is_integral_v<T>) {
+      const int64_t number = FromZigZag(Number());
+      value = static_cast<T>(number);
+      if (value != number) Fail("a number is out of range");
     } else if constexpr (std::is_same_v<T, double>) {
       const std::string_view bytes = Take(sizeof(value));
       if (bytes.size() == sizeof(value)) std::memcpy(&value, bytes.data(), sizeof(value));
@@ -307,13 +304,14 @@ class Reader {
   }
   void GetEnum(Allocation::Kind& kind) {
     const uint64_t number = Number();
-    if (number > static_cast<uint64_t>(Allocation::Kind::kArena)) Fail("an allocation's kind");
+    if (number > static_cast<uint64_t>(Allocation::Kind::kArena))
+      Fail("an allocation is of no known kind");
     kind = static_cast<Allocation::Kind>(number);
   }
   void GetEnum(ElementType& type) {
     const uint64_t number = Number();
     if (number > INT32_MAX || (number != 0 && !IsElementType(static_cast<int32_t>(number)))) {
-      return Fail("an element type");
+      return Fail("an element type is none that is known");
     }
     type = static_cast<ElementType>(number);
   }
@@ -326,7 +324,9 @@ class Reader {
       shape = Shape::Token();
       return;
     }
-    if (kind != static_cast<uint64_t>(Shape::Kind::kArray)) return Fail("a shape's kind");
+    if (kind != static_cast<uint64_t>(Shape::Kind::kArray)) {
+      return Fail("a shape is of no known kind");
+    }
     ElementType type = ElementType::kInvalid;
     GetEnum(type);
     std::vector<Dimension> dimensions;
@@ -336,16 +336,16 @@ class Reader {
       Get(bounded);
       Get(size);
       if (size < 0 || dimensions.size() == static_cast<size_t>(kMaxRank)) {
-        return Fail("a shape's sizes");
+        return Fail("a shape has a negative size or too many of them");
       }
       dimensions.push_back(bounded ? Dimension::Bounded(size) : Dimension(size));
     }
     std::vector<int64_t> order;
     Get(order);
     if (!ok()) return;
-    if (type == ElementType::kInvalid) return Fail("a shape's element type");
+    if (type == ElementType::kInvalid) return Fail("a shape has no element type");
     if (!order.empty() && !IsPermutation(order, std::ssize(dimensions))) {
-      return Fail("a shape's layout");
+      return Fail("a shape's layout is no order of its dimensions");
     }
     shape = Shape(type, std::move(dimensions));
     if (!order.empty()) shape.set_minor_to_major(std::move(order));
