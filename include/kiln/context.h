@@ -162,7 +162,7 @@ typedef struct kiln_memory_info {
 KILN_API kiln_error* kiln_context_memory(const kiln_context* context, kiln_memory_info* info);
 
 /** The uses of a context's disk cache. Except for the last two members, of this context since it
- * was made. \since 0.1 */
+ *  was made. \since 0.1 */
 typedef struct kiln_cache_info {
   size_t struct_size;    /**< set by the caller: sizeof(kiln_cache_info) */
   int64_t hits;          /**< entries found and used in the place of a compilation */

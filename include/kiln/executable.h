@@ -280,9 +280,9 @@ KILN_API kiln_error* kiln_executable_cost(const kiln_executable* executable,
 
 /** The executable as bytes: its code, its constants, and all that a device needs to run it, for
  *  kiln_executable_load() in this or another process, on a machine of the same kind, with a library
- * of the same version of the format and of the interface to its code. Functions that it calls
- * (kiln_context_register_call()) are in it by name. Equal executables have equal bytes. The format
- * is in docs/saved-programs.md.
+ *  of the same version of the format and of the interface to its code. Functions that it calls
+ *  (kiln_context_register_call()) are in it by name. Equal executables have equal bytes. The format
+ *  is in docs/saved-programs.md.
  *  @param bytes receives one reference, to be released with kiln_text_release(); the bytes are as
  *         many as code and constants (kiln_executable_memory()) and a little more; frozen arguments
  *         are not in it, and are bound after loading
@@ -293,12 +293,13 @@ KILN_API kiln_error* kiln_executable_serialize(const kiln_executable* executable
                                                kiln_text** bytes);
 
 /** Writes the bytes of kiln_executable_serialize() into a file, for kiln_executable_load_file().
- * The file takes the path's place once it is complete and on the disk; after a failure the old one
- * is there as it was.
+ *  The file takes the path's place once it is complete and on the disk; after a failure the old one
+ *  is there as it was.
  *  @param path        where to write; a symbolic link is followed
  *  @param path_length characters of `path`
  *  @return the errors of kiln_executable_serialize(); INVALID_ARGUMENT for a path to something else
- *         than a file; errors of the system, as RESOURCE_EXHAUSTED for a full disk
+ *         than a file; errors of the system, as RESOURCE_EXHAUSTED for a full disk or a file
+ *         beyond the process's limit (RLIMIT_FSIZE)
  *
  *  Waits for earlier work of a GPU. Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_save(const kiln_executable* executable, const char* path,
@@ -313,8 +314,8 @@ KILN_API kiln_error* kiln_executable_save(const kiln_executable* executable, con
  *  @param executable receives one reference, to be released with kiln_executable_release()
  *  @return INVALID_ARGUMENT for bytes that are no saved executable or are damaged;
  *         FAILED_PRECONDITION, with both values, for another version of the format or of the
- * interface to the code, or a device that lacks a feature of the machine of the compilation;
- * NOT_FOUND if the context lacks a function that it calls; RESOURCE_EXHAUSTED
+ *         interface to the code, or a device that lacks a feature of the machine of the
+ *         compilation; NOT_FOUND if the context lacks a function that it calls; RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_load(kiln_device* device, const void* bytes, size_t size,
@@ -322,10 +323,11 @@ KILN_API kiln_error* kiln_executable_load(kiln_device* device, const void* bytes
 
 /** Makes an executable of a file of kiln_executable_save(), as kiln_executable_load(). The file is
  *  mapped. A CPU and the evaluator read the constants there, so processes share their memory, and
- * the constants count as the program's in kiln_executable_memory() but are not allocated. The file
- * may be replaced or removed while the executable is in use, but must not be changed or cut off in
- * its place.
- *  @param path        the file
+ *  the constants count as the program's in kiln_executable_memory() but are not allocated. The file
+ *  may be replaced or removed while the executable is in use, but must not be changed or cut off in
+ *  its place.
+ *  @param device      the device that will run it, of the kind for which it was compiled
+ *  @param path        a regular file
  *  @param path_length characters of `path`
  *  @param executable  receives one reference, to be released with kiln_executable_release()
  *  @return the errors of kiln_executable_load(), and of the system, as NOT_FOUND

@@ -1,8 +1,6 @@
 #include "base/disk_cache.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +14,8 @@
 #include "base/exception.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/input_file.h"
+#include "base/integers.h"
 #include "base/output_file.h"
 #include "base/strings.h"
 
@@ -34,8 +34,7 @@ struct Header {
 };
 
 size_t ContentsOffset(size_t key_bytes) {
-  constexpr size_t kAlignment = DiskCache::kContentsAlignment;
-  return (sizeof(Header) + key_bytes + kAlignment - 1) & ~(kAlignment - 1);
+  return RoundUp(sizeof(Header) + key_bytes, DiskCache::kContentsAlignment);
 }
 
 std::string HeaderText(std::string_view key, size_t contents_bytes) {
@@ -48,42 +47,6 @@ std::string HeaderText(std::string_view key, size_t contents_bytes) {
   text.resize(ContentsOffset(key.size()));
   return text;
 }
-
-// An open file as memory. Those of a size that is read at once are read by the mapping.
-class Mapping {
- public:
-  Mapping(int descriptor, size_t size)
-      : size_(size),
-        base_(mmap(nullptr, size, PROT_READ, MAP_PRIVATE | (size <= kReadAtOnce ? MAP_POPULATE : 0),
-                   descriptor, 0)) {}
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() {
-    if (is_there()) munmap(base_, size_);
-  }
-  bool is_there() const { return base_ != MAP_FAILED; }
-  std::string_view bytes() const { return {static_cast<const char*>(base_), size_}; }
-
- private:
-  static constexpr size_t kReadAtOnce = 4 << 20;
-
-  const size_t size_;
-  void* const base_;
-};
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  int number() const { return number_; }
-
- private:
-  const int number_;
-};
 
 // The contents of an entry, which must be of that key.
 Result<std::string_view> ContentsOf(std::string_view file, std::string_view key) {
@@ -120,11 +83,9 @@ bool IsInnocent(const Status& status) {
   }
 }
 
-// Beyond this limit the system would end the process.
-Status CheckLimitOfFiles(size_t bytes) {
-  rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) return SystemError(EFBIG);
-  return OkStatus();
+bool IsFile(const std::string& path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
 }  // namespace
@@ -147,22 +108,22 @@ bool DiskCache::Find(std::string_view key, const Use& use) noexcept {
 
 Result<bool> DiskCache::Read(std::string_view key, const Use& use) {
   const std::string path = PathOf(key);
-  // A pipe in its place is not waited for.
+  // A pipe in its place is not waited for, a link not followed.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (file.number() < 0) {
+  const bool is_link = !file.is_open() && errno == ELOOP;
+  if (!file.is_open() && !is_link) {
     if (errno == ENOENT || errno == ENOTDIR) return false;
     return SystemError(errno);
   }
-  struct stat info;
-  if (fstat(file.number(), &info) != 0) return SystemError(errno);
+  struct stat info = {};
+  if (!is_link && fstat(file.number(), &info) != 0) return SystemError(errno);
   auto read_and_use = [&]() -> Status {
     if (!S_ISREG(info.st_mode)) return InvalidArgument("it is no file");
     if (info.st_size == 0) return InvalidArgument("it ends early");
-    const auto mapping =
-        std::make_shared<const Mapping>(file.number(), static_cast<size_t>(info.st_size));
-    if (!mapping->is_there()) return SystemError(errno);
-    KILN_ASSIGN_OR_RETURN(std::string_view contents, ContentsOf(mapping->bytes(), key));
-    return use(contents, mapping);
+    KILN_ASSIGN_OR_RETURN(FilePages mapped, FilePages::Map(file, 0, info.st_size, true));
+    const auto pages = std::make_shared<const FilePages>(std::move(mapped));
+    KILN_ASSIGN_OR_RETURN(std::string_view contents, ContentsOf(pages->text(), key));
+    return use(contents, pages);
   };
   const Status status = read_and_use();
   if (!status.ok()) {
@@ -182,11 +143,18 @@ void DiskCache::Insert(std::string_view key, std::string_view contents) noexcept
 }
 
 Status DiskCache::MakeFolder(const std::string& folder) {
-  if (mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return OkStatus();
+  std::filesystem::path path(folder);
+  // The parent of "a/b/" would be "a/b".
+  while ((!path.has_filename() || path.filename() == ".") &&
+         path.parent_path().has_relative_path()) {
+    path = path.parent_path();
+  }
+  auto make = [&] { return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST; };
+  if (make()) return OkStatus();
   if (errno != ENOENT) return SystemError(errno);
   std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), error);
-  return mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST ? OkStatus() : SystemError(errno);
+  std::filesystem::create_directories(path.parent_path(), error);
+  return make() ? OkStatus() : SystemError(errno);
 }
 
 Result<LockedCacheFolder> DiskCache::MakeRoom(int64_t bytes) {
@@ -203,11 +171,14 @@ Status DiskCache::Write(std::string_view key, std::string_view contents) {
   if (bytes > limit_bytes_) {
     return ResourceExhausted("one has ", bytes, " bytes, and the bound is ", limit_bytes_);
   }
-  KILN_RETURN_IF_ERROR(CheckLimitOfFiles(static_cast<size_t>(bytes)));
+  KILN_RETURN_IF_ERROR(CheckFileSize(bytes));
   KILN_RETURN_IF_ERROR(MakeFolder(folder_));
+  const std::string path = PathOf(key);
+  // Another process's, perhaps of another user, who alone may write it.
+  if (IsFile(path)) return OkStatus();
   // A disk that is full of entries has no room before they go.
   KILN_RETURN_IF_ERROR(MakeRoom(bytes).status());
-  KILN_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(PathOf(key)));
+  KILN_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   KILN_RETURN_IF_ERROR(file.Write(header));
   KILN_RETURN_IF_ERROR(file.Write(contents));
   // Others may have added some meanwhile.

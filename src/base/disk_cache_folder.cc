@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +11,6 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,10 +22,10 @@
 namespace kiln {
 namespace {
 
-using std::chrono::milliseconds;
-
 constexpr char kMagic[] = "KILNDIR";
-constexpr milliseconds kLongestWait(2000);
+constexpr std::chrono::milliseconds kLongestWait(2000);
+// Of locking the folder's file.
+constexpr int kAttempts = 10;
 // The sizes are taken anew after this time, in seconds.
 constexpr int64_t kMeasureEvery = 3600;
 // A temporary file that nobody has written to for this time, in seconds, is a killed process's.
@@ -73,47 +71,35 @@ Result<std::vector<Entry>> EntriesOf(const std::string& folder) {
   return entries;
 }
 
-// False where there are no locks.
-Result<bool> WaitForLock(int descriptor) {
-  const auto end = std::chrono::steady_clock::now() + kLongestWait;
-  while (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) return false;
-    if (std::chrono::steady_clock::now() > end) return Unavailable("another process has locked it");
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return true;
-}
-
 std::string FileOf(const std::string& folder) { return Cat(folder, "/", DiskCache::kFolderFile); }
+
+bool IsAt(const Descriptor& file, const std::string& path) {
+  struct stat opened, found;
+  return fstat(file.number(), &opened) == 0 && stat(path.c_str(), &found) == 0 &&
+         opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
+}
 
 }  // namespace
 
 Result<LockedCacheFolder> LockedCacheFolder::Lock(const std::string& folder) {
-  const int descriptor = open(FileOf(folder).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-                              0666);  // less the process's mask
-  if (descriptor < 0) return SystemError(errno);
-  LockedCacheFolder locked(folder, descriptor);
-  KILN_RETURN_IF_ERROR(WaitForLock(descriptor).status());
-  locked.state_ = ReadState(descriptor);
-  return locked;
+  const std::string path = FileOf(folder);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                         0666));  // less the process's mask
+    if (!file.is_open()) return SystemError(errno);
+    KILN_ASSIGN_OR_RETURN(FileLock lock, FileLock::Take(std::move(file), kLongestWait));
+    // Whoever empties the folder takes the file away from those who wait for its lock.
+    if (IsAt(lock.file(), path)) return LockedCacheFolder(folder, std::move(lock));
+  }
+  return Unavailable("its file is replaced again and again");
 }
 
-LockedCacheFolder::LockedCacheFolder(std::string folder, int descriptor)
-    : folder_(std::move(folder)), descriptor_(descriptor), state_() {}
+LockedCacheFolder::LockedCacheFolder(std::string folder, FileLock lock)
+    : folder_(std::move(folder)), lock_(std::move(lock)), state_(ReadState(lock_.file())) {}
 
-LockedCacheFolder::LockedCacheFolder(LockedCacheFolder&& other) noexcept
-    : folder_(std::move(other.folder_)),
-      descriptor_(std::exchange(other.descriptor_, -1)),
-      state_(other.state_) {}
-
-LockedCacheFolder::~LockedCacheFolder() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
-LockedCacheFolder::State LockedCacheFolder::ReadState(int descriptor) {
+LockedCacheFolder::State LockedCacheFolder::ReadState(const Descriptor& file) {
   State state;
-  if (pread(descriptor, &state, sizeof(state), 0) != sizeof(state) ||
+  if (pread(file.number(), &state, sizeof(state), 0) != sizeof(state) ||
       std::memcmp(state.magic, kMagic, sizeof(kMagic)) != 0 || state.bytes < 0) {
     return {};
   }
@@ -121,11 +107,9 @@ LockedCacheFolder::State LockedCacheFolder::ReadState(int descriptor) {
 }
 
 int64_t LockedCacheFolder::BytesOf(const std::string& folder) {
-  const int descriptor = open(FileOf(folder).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (descriptor < 0) return 0;
-  const State state = ReadState(descriptor);
-  close(descriptor);
-  return state.bytes;
+  const Descriptor file(
+      open(FileOf(folder).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return file.is_open() ? ReadState(file).bytes : 0;
 }
 
 Result<int64_t> LockedCacheFolder::MakeRoom(int64_t bytes, int64_t limit) {
@@ -168,7 +152,7 @@ Status LockedCacheFolder::Add(int64_t bytes) {
 }
 
 Status LockedCacheFolder::WriteState() const {
-  const ssize_t written = pwrite(descriptor_, &state_, sizeof(state_), 0);
+  const ssize_t written = pwrite(lock_.file().number(), &state_, sizeof(state_), 0);
   if (written == sizeof(state_)) return OkStatus();
   return SystemError(written < 0 ? errno : ENOSPC);
 }

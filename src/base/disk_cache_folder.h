@@ -5,20 +5,17 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_lock.h"
 #include "base/status.h"
 
 namespace kiln {
 
-// The right to add entries, which one process and thread has at a time. The end of a process ends
-// it. Folders on file systems without locks have no bound that holds between processes.
+// The right to add entries, which one thread of one process has at a time (base/file_lock.h).
+// Folders on file systems without locks have no bound that holds between processes.
 class LockedCacheFolder {
  public:
   // Waits for others up to two seconds: UNAVAILABLE. The folder must be there.
   static Result<LockedCacheFolder> Lock(const std::string& folder);
-  LockedCacheFolder(LockedCacheFolder&& other) noexcept;
-  LockedCacheFolder& operator=(LockedCacheFolder&&) = delete;
-  ~LockedCacheFolder();
-
   // Removes the least recently used entries where there is no room for `bytes` more, and, as often
   // as the sizes are taken anew, what killed processes have left. The number of removed entries.
   Result<int64_t> MakeRoom(int64_t bytes, int64_t limit);
@@ -35,12 +32,12 @@ class LockedCacheFolder {
     int64_t bytes;       // of all entries, or more
     int64_t measured_s;  // when their sizes were taken, in seconds since 1970
   };
-  LockedCacheFolder(std::string folder, int descriptor);
-  static State ReadState(int descriptor);
+  LockedCacheFolder(std::string folder, FileLock lock);
+  static State ReadState(const Descriptor& file);
   Status WriteState() const;
 
   std::string folder_;
-  int descriptor_;
+  FileLock lock_;  // of the folder's file
   State state_;
 };
 

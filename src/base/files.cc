@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,6 +25,13 @@ std::optional<std::string> ReadFile(const std::string& path) {
   while (size_t bytes = fread(piece, 1, sizeof(piece), file.get())) text.append(piece, bytes);
   if (ferror(file.get()) != 0) return std::nullopt;
   return text;
+}
+
+Status CheckFileSize(int64_t bytes) {
+  rlimit limit;
+  const bool fits =
+      getrlimit(RLIMIT_FSIZE, &limit) != 0 || static_cast<rlim_t>(bytes) <= limit.rlim_cur;
+  return fits ? OkStatus() : SystemError(EFBIG);
 }
 
 Status WriteAll(int descriptor, std::string_view bytes) {

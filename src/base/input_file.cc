@@ -13,6 +13,21 @@
 
 namespace kiln {
 
+Result<FilePages> FilePages::Map(const Descriptor& file, int64_t begin, int64_t bytes,
+                                 bool at_once) {
+  constexpr size_t kFew = 4 << 20;
+  FilePages pages;
+  // From the beginning of a page on.
+  const auto length = static_cast<size_t>(begin + bytes);
+  const int flags = MAP_PRIVATE | (at_once && length <= kFew ? MAP_POPULATE : 0);
+  void* base = mmap(nullptr, length, PROT_READ, flags, file.number(), 0);
+  if (base == MAP_FAILED) return SystemError(errno);
+  pages.base_ = base;
+  pages.length_ = length;
+  pages.bytes_ = {static_cast<const std::byte*>(base) + begin, static_cast<size_t>(bytes)};
+  return pages;
+}
+
 FilePages::FilePages(FilePages&& other) noexcept
     : base_(std::exchange(other.base_, nullptr)),
       length_(other.length_),
@@ -31,26 +46,17 @@ FilePages::~FilePages() {
 
 Result<InputFile> InputFile::Open(const std::string& path) {
   if (path.find('\0') != std::string::npos) return InvalidArgument("the path has a NUL");
-  int descriptor = -1;
+  int number = -1;
   do {
-    descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  } while (descriptor < 0 && errno == EINTR);
-  if (descriptor < 0) return SystemError(errno);
-  InputFile file(descriptor, std::nullopt);
+    number = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  } while (number < 0 && errno == EINTR);
+  if (number < 0) return SystemError(errno);
+  InputFile file{Descriptor(number)};
   struct stat found;
-  if (fstat(descriptor, &found) != 0) return SystemError(errno);
+  if (fstat(number, &found) != 0) return SystemError(errno);
   // Files that the system makes up while they are read have the size 0.
   if (S_ISREG(found.st_mode) && found.st_size > 0) file.size_ = found.st_size;
   return file;
-}
-
-InputFile::InputFile(InputFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      size_(other.size_),
-      position_(other.position_) {}
-
-InputFile::~InputFile() {
-  if (descriptor_ >= 0) close(descriptor_);
 }
 
 std::optional<int64_t> InputFile::remaining() const {
@@ -61,7 +67,7 @@ std::optional<int64_t> InputFile::remaining() const {
 Result<size_t> InputFile::ReadSome(void* to, size_t bytes) {
   ssize_t got = -1;
   do {
-    got = read(descriptor_, to, bytes);
+    got = read(file_.number(), to, bytes);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return SystemError(errno);
   position_ += got;
@@ -87,21 +93,10 @@ Result<FilePages> InputFile::Rest(int64_t bytes) {
     return InvalidArgument("the file has ", *left, " more bytes instead of ", bytes);
   }
   if (bytes > 0 && size_) {
-    Result<FilePages> mapped = Map(bytes);
+    Result<FilePages> mapped = FilePages::Map(file_, position_, bytes, false);
     if (mapped.ok()) return mapped;
   }
   return ReadRest(bytes);
-}
-
-Result<FilePages> InputFile::Map(int64_t bytes) const {
-  FilePages pages;
-  const auto length = static_cast<size_t>(position_ + bytes);
-  void* base = mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor_, 0);
-  if (base == MAP_FAILED) return SystemError(errno);
-  pages.base_ = base;
-  pages.length_ = length;
-  pages.bytes_ = {static_cast<const std::byte*>(base) + position_, static_cast<size_t>(bytes)};
-  return pages;
 }
 
 Result<FilePages> InputFile::ReadRest(int64_t bytes) {

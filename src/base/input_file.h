@@ -6,7 +6,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "base/descriptor.h"
 #include "base/status.h"
 
 namespace kiln {
@@ -14,12 +17,19 @@ namespace kiln {
 // Pages with a part of a file, read-only, until the object's end.
 class FilePages {
  public:
+  // Maps `bytes` bytes, at least one, of an open file from `begin` on. They are
+  // read here if they are few and `at_once`, otherwise page by page when they are used.
+  static Result<FilePages> Map(const Descriptor& file, int64_t begin, int64_t bytes, bool at_once);
+
   FilePages() = default;
   FilePages(FilePages&& other) noexcept;
   FilePages& operator=(FilePages other) noexcept;
   ~FilePages();
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  std::string_view text() const {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
 
  private:
   friend class InputFile;
@@ -34,9 +44,6 @@ class InputFile {
  public:
   // NOT_FOUND, PERMISSION_DENIED and other errors of the system. Waits for the writer of a pipe.
   static Result<InputFile> Open(const std::string& path);
-  InputFile(InputFile&& other) noexcept;
-  InputFile& operator=(InputFile&& other) = delete;
-  ~InputFile();
 
   // The bytes that remain, if known before they are read: not of pipes.
   std::optional<int64_t> remaining() const;
@@ -48,13 +55,12 @@ class InputFile {
   Result<FilePages> Rest(int64_t bytes);
 
  private:
-  InputFile(int descriptor, std::optional<int64_t> size) : descriptor_(descriptor), size_(size) {}
+  explicit InputFile(Descriptor file) : file_(std::move(file)) {}
   // Up to `bytes` bytes; 0 at the end.
   Result<size_t> ReadSome(void* to, size_t bytes);
-  Result<FilePages> Map(int64_t bytes) const;
   Result<FilePages> ReadRest(int64_t bytes);
 
-  int descriptor_;
+  Descriptor file_;
   std::optional<int64_t> size_;  // of a regular file
   int64_t position_ = 0;
 };

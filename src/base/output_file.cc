@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "base/files.h"
@@ -52,11 +53,9 @@ std::string DescriptorLink(int descriptor) { return Cat("/proc/self/fd/", descri
 // A folder that may not be read, or a file system that cannot do it, keeps the folder's entry in
 // its own time.
 Status SyncFolder(const std::string& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return errno == EACCES ? OkStatus() : SystemError(errno);
-  const int error = fsync(descriptor) == 0 ? 0 : errno;
-  close(descriptor);
-  return error == 0 || error == EINVAL ? OkStatus() : SystemError(error);
+  const Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return errno == EACCES ? OkStatus() : SystemError(errno);
+  return fsync(opened.number()) == 0 || errno == EINVAL ? OkStatus() : SystemError(errno);
 }
 
 }  // namespace
@@ -86,19 +85,21 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
 Status OutputFile::Open() {
   constexpr int kMode = 0666;  // less the process's mask
   if (HasDescriptorLinks()) {
-    descriptor_ = open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode);
+    file_ = Descriptor(open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
     // Old kernels take it for a folder to be written.
-    if (descriptor_ < 0 && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
+    if (!file_.is_open() && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
       return SystemError(errno);
     }
   }
-  if (descriptor_ < 0) {
-    descriptor_ = WithNewName(folder_, temporary_, [&](const char* name) {
+  if (!file_.is_open()) {
+    file_ = Descriptor(WithNewName(folder_, temporary_, [&](const char* name) {
       return open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kMode);
-    });
+    }));
   }
-  if (descriptor_ < 0) return SystemError(errno);
-  if (mode_ >= 0 && fchmod(descriptor_, static_cast<mode_t>(mode_)) != 0) return SystemError(errno);
+  if (!file_.is_open()) return SystemError(errno);
+  if (mode_ >= 0 && fchmod(file_.number(), static_cast<mode_t>(mode_)) != 0) {
+    return SystemError(errno);
+  }
   return OkStatus();
 }
 
@@ -106,19 +107,23 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
     : folder_(std::move(other.folder_)),
       path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
-      descriptor_(std::exchange(other.descriptor_, -1)),
+      file_(std::move(other.file_)),
+      bytes_(other.bytes_),
       mode_(other.mode_) {}
 
 OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) close(descriptor_);
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
-Status OutputFile::Write(std::string_view bytes) { return WriteAll(descriptor_, bytes); }
+Status OutputFile::Write(std::string_view bytes) {
+  bytes_ += std::ssize(bytes);
+  KILN_RETURN_IF_ERROR(CheckFileSize(bytes_));
+  return WriteAll(file_.number(), bytes);
+}
 
 Status OutputFile::Name() {
   if (!temporary_.empty()) return OkStatus();
-  const std::string unnamed = DescriptorLink(descriptor_);
+  const std::string unnamed = DescriptorLink(file_.number());
   const int linked = WithNewName(folder_, temporary_, [&](const char* name) {
     return linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
   });
@@ -126,18 +131,17 @@ Status OutputFile::Name() {
 }
 
 Status OutputFile::Commit() {
-  if (fsync(descriptor_) != 0) return SystemError(errno);
+  if (fsync(file_.number()) != 0) return SystemError(errno);
   KILN_RETURN_IF_ERROR(Name());
   if (rename(temporary_.c_str(), path_.c_str()) != 0) return SystemError(errno);
   temporary_.clear();
   // Some file systems report a full disk here.
-  const int error = close(std::exchange(descriptor_, -1)) == 0 ? 0 : errno;
-  if (error != 0 && error != EINTR) return SystemError(error);
+  if (const int error = file_.Close(); error != 0) return SystemError(error);
   return SyncFolder(folder_);
 }
 
 Result<bool> OutputFile::CommitIfAbsent() {
-  const std::string from = temporary_.empty() ? DescriptorLink(descriptor_) : temporary_;
+  const std::string from = temporary_.empty() ? DescriptorLink(file_.number()) : temporary_;
   int linked = linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW);
   if (linked != 0 && errno == EEXIST) return false;
   // Some file systems have no links.

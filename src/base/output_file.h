@@ -1,10 +1,11 @@
 // Files that are written completely before they are visible.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/status.h"
 
 namespace kiln {
@@ -22,8 +23,8 @@ class OutputFile {
   OutputFile& operator=(OutputFile&& other) = delete;
   ~OutputFile();
 
-  // Appends. RESOURCE_EXHAUSTED on a full disk and beyond a limit on the sizes of files; such a
-  // limit also sends SIGXFSZ.
+  // Appends. RESOURCE_EXHAUSTED on a full disk and beyond a limit on the sizes of files
+  // (CheckFileSize).
   Status Write(std::string_view bytes);
   // Waits until the bytes are on the disk, and takes the place. Once, as the last call.
   Status Commit();
@@ -41,8 +42,9 @@ class OutputFile {
 
   std::string folder_, path_;
   std::string temporary_;  // the name until Commit(); empty: none
-  int descriptor_ = -1;
-  int mode_ = -1;  // the permissions of the file in its place; -1: none
+  Descriptor file_;
+  int64_t bytes_ = 0;  // written
+  int mode_ = -1;      // the permissions of the file in its place; -1: none
 };
 
 }  // namespace kiln

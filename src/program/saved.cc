@@ -421,8 +421,7 @@ Result<Artefact> RestoreFile(const std::string& path) {
     if (!size) return InvalidArgument("the file is empty, or no regular file");
     KILN_ASSIGN_OR_RETURN(FilePages mapped, file.Rest(*size));
     const auto pages = std::make_shared<const FilePages>(std::move(mapped));
-    return Restore({reinterpret_cast<const char*>(pages->bytes().data()), pages->bytes().size()},
-                   pages);
+    return Restore(pages->text(), pages);
   };
   Result<Artefact> artefact = read();
   return artefact.ok() ? std::move(artefact) : artefact.status().WithContext(path);

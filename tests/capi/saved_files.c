@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,9 +215,18 @@ static void refused(void) {
   FAILS(KILN_INVALID_ARGUMENT, "NULL", kiln_executable_load_file(device, other, 3, NULL));
   FAILS(KILN_INVALID_ARGUMENT, "NULL", kiln_executable_save(NULL, other, 3));
   FAILS(KILN_INVALID_ARGUMENT, "NULL", kiln_executable_save(executable, NULL, 3));
-  /* After a failure the old file is there as it was. */
   FAILS(KILN_INVALID_ARGUMENT, "no regular file",
         kiln_executable_save(executable, folder, strlen(folder)));
+  /* After a failure the old file is there as it was: beyond a limit on the sizes of files, too,
+   * where the system would end the process. */
+  struct rlimit before, limit;
+  CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  limit = before;
+  limit.rlim_cur = 50000;
+  CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  kiln_error* error = kiln_executable_save(executable, path, strlen(path));
+  CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+  FAILS(KILN_RESOURCE_EXHAUSTED, "File too large", error);
   CHECK(loaded == NULL);
   OK(kiln_executable_load_file(find_device(context, "CPU:0"), path, strlen(path), &loaded));
   FAILS(

@@ -1,14 +1,14 @@
 #include "device/gpu/autotune_results.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "base/disk_cache.h"
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "base/output_file.h"
 #include "base/strings.h"
@@ -65,23 +65,14 @@ std::optional<std::pair<std::string, AutotuneResult>> ParseLine(std::string_view
                    AutotuneResult{fields[6] == kLibrary, *ours, *library});
 }
 
-// A lock against concurrent changes. On a file system without locks the last writer wins, and the
-// others' results are measured again.
-class FolderLock {
- public:
-  explicit FolderLock(const std::string& folder)
-      : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) continue;
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-  ~FolderLock() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-
- private:
-  int descriptor_;
-};
+// Against concurrent changes. On a file system without locks the last writer wins, and the others'
+// results are measured again.
+Result<FileLock> LockFolder(const std::string& folder) {
+  constexpr std::chrono::milliseconds kLongestWait(2000);
+  Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return SystemError(errno);
+  return FileLock::Take(std::move(opened), kLongestWait);
+}
 
 }  // namespace
 
@@ -136,17 +127,18 @@ std::optional<AutotuneResult> AutotuneResults::Find(const std::string& key) {
   return found->second;
 }
 
+Status AutotuneResults::AddToFile(const std::string& key, const AutotuneResult& result) {
+  KILN_RETURN_IF_ERROR(DiskCache::MakeFolder(folder_));
+  KILN_ASSIGN_OR_RETURN(const FileLock lock, LockFolder(folder_));
+  Read();
+  return results_.try_emplace(key, result).second ? Write() : OkStatus();
+}
+
 AutotuneResult AutotuneResults::Add(const std::string& key, const AutotuneResult& result) {
   std::lock_guard lock(mutex_);
   if (folder_.empty()) return results_.try_emplace(key, result).first->second;
-  Status status = DiskCache::MakeFolder(folder_);
-  if (status.ok()) {
-    FolderLock folder(folder_);
-    Read();
-    if (results_.try_emplace(key, result).second) status = Write();
-  } else {
-    results_.try_emplace(key, result);
-  }
+  Status status = AddToFile(key, result);
+  if (!status.ok()) results_.try_emplace(key, result);
   if (!status.ok() && !std::exchange(noted_write_, true)) {
     notes_.push_back(
         Cat("which gemms go by a library is not kept in ", folder_, ": ", status.message()));

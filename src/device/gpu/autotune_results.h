@@ -47,6 +47,8 @@ class AutotuneResults {
  private:
   void Read();
   Status Write();
+  // The first result of a key stays.
+  Status AddToFile(const std::string& key, const AutotuneResult& result);
   std::string Path() const;
 
   const GpuLibraryUse use_;

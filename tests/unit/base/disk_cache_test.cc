@@ -15,6 +15,7 @@
 #include <random>
 #include <thread>
 
+#include "base/disk_cache_folder.h"
 #include "base/hash.h"
 #include "support/folder.h"
 
@@ -88,6 +89,20 @@ TEST(DiskCache, FindsWhatWasInserted) {
   EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
+TEST(DiskCache, TheFolderIsForItsUserAlone) {
+  TestFolder folder;
+  const mode_t before = umask(0);
+  for (const char* name : {"plain", "slash/", "slashes//", "dot/.", "dots/./", "a/b/c/"}) {
+    DiskCache cache(folder / name, kLarge);
+    cache.Insert("key", Sealed("text"));
+    EXPECT_EQ(Get(cache, "key"), "text");
+    struct stat info;
+    ASSERT_EQ(stat(cache.folder().c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0700u) << name;
+  }
+  umask(before);
+}
+
 TEST(DiskCache, AnEntryIsWrittenOnce) {
   TestFolder folder;
   DiskCache cache(folder.path(), kLarge), other(folder.path(), kLarge);
@@ -97,6 +112,21 @@ TEST(DiskCache, AnEntryIsWrittenOnce) {
   EXPECT_EQ(other.counts().failed, 0);
   EXPECT_EQ(other.counts().folder_bytes, BytesOf(folder));
   EXPECT_EQ(folder.Names().size(), 2u);
+}
+
+// In a folder that users share, entries of others may only be read.
+TEST(DiskCache, AnEntryOfAnotherUserIsThere) {
+  TestFolder folder;
+  DiskCache cache(folder.path(), kLarge), other(folder.path(), kLarge);
+  cache.Insert("key", Sealed("text"));
+  std::filesystem::permissions(folder / Entries(folder).at(0), std::filesystem::perms(0444));
+  for (const std::string& name : {std::string(), std::string(DiskCache::kFolderFile)}) {
+    std::filesystem::permissions(folder / name, std::filesystem::perms(0777));
+  }
+  const AsNobody nobody;
+  other.Insert("key", Sealed("text"));
+  EXPECT_EQ(Get(other, "key"), "text");
+  EXPECT_EQ(other.counts().failed + other.counts().written, 0);
 }
 
 TEST(DiskCache, ContentsAreAlignedAndOutliveTheEntry) {
@@ -299,15 +329,26 @@ TEST(DiskCache, WhatIsNoFileIsNotWaitedFor) {
   const std::string path = folder / Cat(HexText(HashOf("key")), DiskCache::kEntrySuffix);
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_EQ(Get(cache, "key"), std::nullopt);
-  std::filesystem::remove(path);
-  std::filesystem::create_symlink("/dev/zero", path);
-  EXPECT_EQ(Get(cache, "key"), std::nullopt);
-  std::filesystem::remove(path);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  // A link is removed, and what it leads to stays as it is.
+  Put(folder / "there", "text");
+  for (const std::string& there : {std::string("/dev/zero"), folder / "there", folder / "none"}) {
+    std::filesystem::create_symlink(there, path);
+    EXPECT_EQ(Get(cache, "key"), std::nullopt);
+    EXPECT_FALSE(std::filesystem::is_symlink(path));
+  }
+  EXPECT_EQ(Contents(folder / "there"), "text");
   std::filesystem::create_directory(path);
   EXPECT_EQ(Get(cache, "key"), std::nullopt);
   cache.Insert("key", Sealed("text"));
-  EXPECT_EQ(cache.counts().failed, 4);
+  EXPECT_EQ(cache.counts().failed, 6);
   EXPECT_EQ(cache.counts().written, 0);
+  // The folder's own file.
+  std::filesystem::remove(folder / DiskCache::kFolderFile);
+  ASSERT_EQ(mkfifo((folder / DiskCache::kFolderFile).c_str(), 0600), 0);
+  EXPECT_EQ(cache.counts().folder_bytes, 0);
+  cache.Insert("other", Sealed("text"));
+  EXPECT_EQ(cache.counts().failed, 7);
 }
 
 // SIGXFSZ would end the process.
@@ -340,6 +381,47 @@ TEST(DiskCache, AHeldLockIsWaitedForOnlySoLong) {
   close(file);
   cache.Insert("two", Sealed("2"));
   EXPECT_EQ(Get(cache, "two"), "2");
+}
+
+// A child of fork() has its parent's open files, the locked one among them.
+TEST(DiskCache, AForkedChildHoldsNoLock) {
+  TestFolder folder;
+  DiskCache cache(folder.path(), kLarge);
+  pid_t child = 0;
+  {
+    const auto locked = LockedCacheFolder::Lock(folder.path());
+    ASSERT_TRUE(locked.ok()) << locked.status().ToString();
+    child = fork();
+    if (child == 0) {
+      pause();
+      _exit(0);
+    }
+  }
+  cache.Insert("key", Sealed("text"));
+  EXPECT_EQ(cache.counts().failed, 0);
+  EXPECT_EQ(Get(cache, "key"), "text");
+  kill(child, SIGKILL);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
+// Someone removes the folder, and makes it anew, while others wait for its lock.
+TEST(DiskCache, AFolderThatIsReplacedKeepsItsBound) {
+  TestFolder folder;
+  constexpr int64_t kBound = 4 * kEntryBytes;
+  const std::string path = folder / "cache";
+  DiskCache cache(path, kBound), waiting(path, kBound);
+  InsertOne(cache, "a");
+  std::optional<Result<LockedCacheFolder>> locked(LockedCacheFolder::Lock(path));
+  ASSERT_TRUE(locked->ok());
+  std::thread thread([&] { InsertOne(waiting, "b"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::filesystem::remove_all(path);
+  for (const char* key : {"c", "d", "e"}) InsertOne(cache, key);
+  locked.reset();
+  thread.join();
+  EXPECT_EQ(waiting.counts().failed, 0);
+  EXPECT_EQ(Get(waiting, "b").has_value(), true);
+  EXPECT_EQ(cache.counts().folder_bytes, 4 * kEntryBytes);
 }
 
 TEST(DiskCache, ThreadsShareOne) {
