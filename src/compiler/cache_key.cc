@@ -9,12 +9,23 @@
 namespace kiln::compiler {
 namespace {
 
+// What a target's line (Target::ToString) leaves out, of all members, so that a new one is not
+// forgotten.
+std::string DetailsOf(const target::Target& target) {
+  const auto& [triple, features, vector_bytes, vector_registers, has_fma, has_f16, has_masks,
+               l1_bytes, l2_bytes, l3_bytes, task_microseconds] = target.cpu;
+  const auto& [sm, ptx_version, warp_size, max_threads_per_block, shared_bytes_per_block,
+               multiprocessors, tf32, emulated] = target.gpu;
+  return Cat("registers ", vector_registers, " fma ", int{has_fma}, " f16 ", int{has_f16},
+             " masks ", int{has_masks}, " caches ", l1_bytes, " ", l2_bytes, " ", l3_bytes,
+             "\nwarp ", warp_size, " threads ", max_threads_per_block, " shared ",
+             shared_bytes_per_block, " tf32 ", int{tf32});
+}
+
 // The lines that every key has; empty without a build id.
 std::string BeginningOf(const target::Target& target) {
   if (BuildId().empty()) return "";
-  const target::Cpu& cpu = target.cpu;
-  return Cat("Kiln, build ", BuildId(), "\n", target.ToString(), "\ncaches ", cpu.l1_bytes, " ",
-             cpu.l2_bytes, " ", cpu.l3_bytes, "\n");
+  return Cat("Kiln, build ", BuildId(), "\n", target.ToString(), "\n", DetailsOf(target), "\n");
 }
 
 // Of all options, so that a new one is not forgotten: those that tell or show something, or say how

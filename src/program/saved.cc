@@ -434,6 +434,7 @@ Result<std::string> FingerprintOf(const Program& program) {
   writer.Put(program.name);
   writer.Put(program.target);
   writer.Put(program.signature);
+  writer.Put(program.donatable);
   if (!writer.problem.empty()) {
     return Unimplemented("'", program.name, "' has no fingerprint: it has ", writer.problem);
   }

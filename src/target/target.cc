@@ -69,17 +69,27 @@ Status CheckCpu(std::string_view compiled_for, const Cpu& cpu) {
                             ", which this machine lacks: it has ", Join(cpu.features, ", "));
 }
 
+// Between a GPU's text and that of the CPU which emulates it.
+constexpr std::string_view kOn = " emulated on ";
+
+// Whether a GPU takes code of another one. The number of multiprocessors has only been good for its
+// schedules.
+bool TakesCodeOf(std::string_view compiled_for, const Gpu& gpu) {
+  const std::optional<int64_t> sm = ParseInt(WordOf(compiled_for, "sm_"));
+  const bool emulated = compiled_for.find(kOn) != std::string_view::npos;
+  return StartsWith(compiled_for, "gpu ") && sm && *sm <= gpu.sm && emulated == gpu.emulated;
+}
+
 }  // namespace
 
 Status CheckRunsOn(std::string_view compiled_for, const Target& target) {
   const std::string own = target.ToString();
   if (compiled_for == own) return OkStatus();
-  constexpr std::string_view kOn = " emulated on ";
-  auto without_cpu = [&](std::string_view text) { return text.substr(0, text.find(kOn)); };
-  const bool on_cpu = target.kind == Kind::kCpu && StartsWith(compiled_for, "cpu ");
-  if (on_cpu) return CheckCpu(compiled_for, target.cpu);
-  if (target.gpu.emulated && compiled_for.find(kOn) != std::string_view::npos &&
-      without_cpu(compiled_for) == without_cpu(own)) {
+  if (target.kind == Kind::kCpu && StartsWith(compiled_for, "cpu ")) {
+    return CheckCpu(compiled_for, target.cpu);
+  }
+  if (target.kind == Kind::kGpu && TakesCodeOf(compiled_for, target.gpu)) {
+    if (!target.gpu.emulated) return OkStatus();
     return CheckCpu(compiled_for.substr(compiled_for.find(kOn) + kOn.size()), target.cpu);
   }
   return FailedPrecondition("it was compiled for ", compiled_for, ", and the device is ", own);
@@ -92,7 +102,7 @@ std::string Target::ToString() const {
     case Kind::kGpu:
       return Cat("gpu sm_", gpu.sm, " ptx=", gpu.ptx_version,
                  " multiprocessors=", gpu.multiprocessors,
-                 gpu.emulated ? Cat(" emulated on ", CpuText(cpu)) : "");
+                 gpu.emulated ? Cat(kOn, CpuText(cpu)) : "");
     case Kind::kReference:
       return "reference";
   }

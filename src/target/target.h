@@ -55,7 +55,7 @@ struct Target {
 };
 
 // Whether code compiled for a target (its Target::ToString) runs on another one; otherwise
-// FAILED_PRECONDITION, with the mismatch. A CPU may have additional features.
+// FAILED_PRECONDITION, with the mismatch. A CPU may have more features, a GPU may be newer.
 Status CheckRunsOn(std::string_view compiled_for, const Target& target);
 
 // The machine this runs on.

@@ -23,6 +23,19 @@ bool HasControl(const program::Steps& steps) {
   return std::ranges::any_of(steps, program::HoldsSteps);
 }
 
+// A program for an older GPU may ask for more of a block than this one has.
+Status CheckSharedMemory(const program::Program& program, const target::Gpu& gpu) {
+  for (const program::Kernel& kernel : program.kernels) {
+    for (const program::Grid& grid : kernel.grids) {
+      if (grid.shared_bytes <= gpu.shared_bytes_per_block) continue;
+      return FailedPrecondition("'", program.name, "': blocks of ", grid.symbol, " have ",
+                                grid.shared_bytes, " bytes of shared memory, and the device's ",
+                                gpu.shared_bytes_per_block);
+    }
+  }
+  return OkStatus();
+}
+
 // The segment of the next command that may be part of a graph.
 GpuSegment& LastSegment(GpuSteps& steps) {
   auto* last = steps.empty() ? nullptr : std::get_if<GpuSegment>(&steps.back());
@@ -78,6 +91,7 @@ GpuExecutable::~GpuExecutable() {
 
 Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(program::Artefact artefact,
                                                            GpuDevice& device, TraceSink* trace) {
+  KILN_RETURN_IF_ERROR(CheckSharedMemory(artefact.program, device.target().gpu));
   std::unique_ptr<GpuExecutable> e(new GpuExecutable(std::move(artefact.program), device));
   KILN_ASSIGN_OR_RETURN(e->calls_,
                         runtime::ProgramCalls::Make(e->program(), device.call_host().registry));

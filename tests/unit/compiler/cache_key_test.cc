@@ -41,9 +41,22 @@ TEST(CacheKey, DependsOnWhatChangesCode) {
       [](target::Target& t, Options&) { t.cpu.l2_bytes = 1; },
       [](target::Target& t, Options&) { t.cpu.l3_bytes = 1; },
       [](target::Target& t, Options&) { t.cpu.task_microseconds = 1; },
+      [](target::Target& t, Options&) { t.cpu.vector_registers = 32; },
       [](target::Target& t, Options&) { t = *target::NvidiaGpu(80); },
       [](target::Target& t, Options&) { t = *target::NvidiaGpu(90); },
       [](target::Target& t, Options&) { t = *target::EmulatedGpu(80); },
+      [](target::Target& t, Options&) {
+        t = *target::NvidiaGpu(80);
+        t.gpu.multiprocessors = 64;
+      },
+      [](target::Target& t, Options&) {
+        t = *target::NvidiaGpu(80);
+        t.gpu.shared_bytes_per_block = 99 << 10;
+      },
+      [](target::Target& t, Options&) {
+        t = *target::NvidiaGpu(80);
+        t.gpu.max_threads_per_block = 512;
+      },
       [](target::Target&, Options& o) { o.disabled_passes = {"cse"}; },
       [](target::Target&, Options& o) {
         o.disabled_passes = {"cse", "dce"};

@@ -181,6 +181,17 @@ TEST_F(Loads, CompareTheTarget) {
   EXPECT_EQ(Load(emulated, Compile(text, emulated.target())), "");
   EXPECT_NE(Load(emulated, gpu), "");
   EXPECT_NE(Load(emulated, Compile(text)), "");
+  // Code for an older GPU, or for one of another size, runs; code for a newer one does not.
+  EXPECT_EQ(Load(emulated, Compile(text, target::EmulatedGpu(75).value())), "");
+  target::Target other = emulated.target();
+  other.gpu.multiprocessors = 7;
+  EXPECT_EQ(Load(emulated, Compile(text, other)), "");
+  const std::string refused = Load(emulated, Compile(text, target::EmulatedGpu(90).value()));
+  EXPECT_NE(refused.find("it was compiled for gpu sm_90 "), std::string::npos) << refused;
+  EXPECT_NE(refused.find("and the device is gpu sm_80 "), std::string::npos) << refused;
+  artefact = Compile(text, emulated.target());
+  artefact.program.kernels.begin()->grids.at(0).shared_bytes = 200 << 10;
+  EXPECT_NE(Load(emulated, artefact).find("204800 bytes of shared memory"), std::string::npos);
 }
 
 // REFERENCE gets text: constants keep every bit, whether they are in the text or beside it.

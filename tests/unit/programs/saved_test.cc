@@ -136,6 +136,11 @@ TEST_F(Saving, FingerprintsTellProgramsApart) {
     }
   }
   EXPECT_EQ(names.size(), 15u);
+  // One that may overwrite its argument is another.
+  Artefact donor =
+      CompileToSave("HloModule m\nENTRY e { ROOT x = f32[3] parameter(0) }", target::HostCpu());
+  donor.program.donatable = {true};
+  EXPECT_TRUE(names.insert(program::FingerprintOf(donor.program).value()).second);
 }
 
 TEST_F(Saving, ALoadComparesTargetAndFrame) {
