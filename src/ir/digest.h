@@ -12,12 +12,12 @@ namespace kiln::ir {
 std::string_view StemOf(std::string_view name);
 
 // Equal for modules that are equal but for the names of computations, the numbers at the end of the
-// names of the module and of instructions, ids, and frontend attributes, which the compiler does
-// not read. Different modules have different digests: computations, instructions with their
-// attributes, shapes, layouts and control dependencies, the elements of constants, the names of the
-// entry's parameters, op names and aliases all take part. Any module, also one that the verifier
-// would refuse. Takes about a sixth of a microsecond per instruction, and the time of
-// reading the constants.
+// names of the module and of instructions, ids, and frontend attributes: the compiler replaces
+// those that it reads by its options. Different modules have different digests: computations,
+// instructions with their attributes, shapes, layouts and control dependencies, the elements of
+// constants, the names of the entry's parameters, op names and aliases all take part. Any module,
+// also one that the verifier would refuse. Takes about a sixth of a microsecond per instruction,
+// and the time of reading the constants.
 Digest DigestOf(const Module& module);
 
 }  // namespace kiln::ir

@@ -1,5 +1,6 @@
-/* fork() while other threads are at work: the child is told that what its parent made is not there,
- * gives it back, and does all of it anew. Nothing hangs. */
+/* fork() while other threads are at work, on the disk cache too: the child is told that what its
+ * parent made is not there, gives it back, and does all of it anew. Nothing hangs. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -75,6 +76,7 @@ static void expect_nothing_there(work* w) {
   const void* data = NULL;
   kiln_value value = kiln_graph_result(w->graph);
   kiln_memory_info memory = KILN_MEMORY_INFO_INIT;
+  kiln_cache_info cache = KILN_CACHE_INFO_INIT;
   float values[4];
   FAILS(code, text, kiln_executable_run(w->executable, NULL, &w->x, 1, &buffer, 1));
   FAILS(code, text, queue(w, 0));
@@ -95,7 +97,18 @@ static void expect_nothing_there(work* w) {
   FAILS(code, text, kiln_trace_stop(w->trace));
   FAILS(code, text, kiln_trace_start(w->context, &trace));
   FAILS(code, text, kiln_context_memory(w->context, &memory));
+  FAILS(code, text, kiln_context_cache(w->context, &cache));
   FAILS(code, text, kiln_context_find_device(w->context, "CPU:0", 5, &device));
+}
+
+/* A program of its own for each number. */
+static void compile_number(kiln_context* context, float number) {
+  kiln_graph* graph = make_graph(context, "number");
+  kiln_value x = f32_parameter(graph, "x", 8);
+  kiln_value c = kiln_op_constant(graph, KILN_F32, NULL, 0, &number, sizeof number);
+  const int64_t size = 8;
+  x = kiln_op_add(graph, x, kiln_op_broadcast(graph, c, NULL, 0, &size, 1));
+  kiln_executable_release(compile_result(graph, x, kiln_context_device(context, 0)));
 }
 
 static void work_anew(void) {
@@ -105,6 +118,11 @@ static void work_anew(void) {
   OK(kiln_executable_run(w.executable, NULL, &w.x, 1, &result, 1));
   kiln_buffer_release(result);
   for (int i = 0; i < RUNS; ++i) OK(kiln_event_wait(w.events[i], -1));
+  /* It finds what the parent has kept, and keeps a program of its own: nobody holds the lock. */
+  kiln_cache_info cache = KILN_CACHE_INFO_INIT;
+  compile_number(w.context, -(float)getpid());
+  OK(kiln_context_cache(w.context, &cache));
+  CHECK(cache.hits > 0 && cache.written == 1 && cache.failed == 0);
   end(&w);
 }
 
@@ -123,8 +141,9 @@ static void* run_on(void* user_data) {
 
 static void* compile_on(void* user_data) {
   (void)user_data;
-  while (!atomic_load(&stop)) {
+  for (int i = 0; !atomic_load(&stop); ++i) {
     kiln_executable* executable = NULL;
+    compile_number(shared.context, (float)i);
     OK(kiln_graph_compile(shared.graph, NULL, &executable));
     kiln_executable_release(executable);
   }
@@ -132,6 +151,9 @@ static void* compile_on(void* user_data) {
 }
 
 int main(void) {
+  char folder[] = "/tmp/kiln-fork-XXXXXX", command[64];
+  CHECK(mkdtemp(folder) != NULL);
+  setenv("KILN_CACHE", folder, 1);
   begin(&shared);
   pthread_t threads[2];
   CHECK(pthread_create(&threads[0], NULL, run_on, NULL) == 0);
@@ -163,5 +185,7 @@ int main(void) {
   for (int i = 0; i < RUNS; ++i) OK(kiln_event_wait(shared.events[i], -1));
   OK(kiln_trace_stop(shared.trace));
   end(&shared);
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  CHECK(system(command) == 0);
   return test_result();
 }

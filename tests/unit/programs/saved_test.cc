@@ -77,15 +77,15 @@ class Saving : public ::testing::Test {
     return results;
   }
 
-  std::shared_ptr<device::GpuMachine> Emulated() {
-    return device::EmulatedMachine::Create(target::EmulatedGpu(80).value(), pool_, allocator_)
+  std::shared_ptr<device::GpuMachine> Emulated(int sm) {
+    return device::EmulatedMachine::Create(target::EmulatedGpu(sm).value(), pool_, allocator_)
         .value();
   }
 
   runtime::Allocator allocator_;
   runtime::ThreadPool pool_{2};
   device::CpuDevice cpu_{"CPU:0", allocator_, pool_};
-  device::GpuDevice gpu_{"GPU:0", Emulated(), 0};
+  device::GpuDevice gpu_{"GPU:0", Emulated(80), 0};
   device::ReferenceDevice reference_{"REFERENCE:0", allocator_};
 };
 
@@ -112,6 +112,13 @@ TEST_F(Saving, TheSameProgramOnEveryDevice) {
     EXPECT_EQ(program::FingerprintOf(again->program()).value(),
               program::FingerprintOf(artefact.program).value());
   }
+}
+
+TEST_F(Saving, AGpuRunsProgramsOfOlderOnes) {
+  device::GpuDevice older("GPU:1", Emulated(75), 0);
+  const std::vector<Literal> arguments = RandomArguments(*ir::ParseOrDie(EveryKindOfStep()), 1);
+  const std::string saved = Saved(CompileToSave(EveryKindOfStep(), older.target()));
+  EXPECT_EQ(Run(gpu_, *Load(gpu_, saved), arguments), Run(older, *Load(older, saved), arguments));
 }
 
 TEST_F(Saving, WithoutTheCodeIsRefused) {
