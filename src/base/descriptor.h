@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <utility>
 
 namespace kiln {
@@ -23,6 +24,8 @@ class Descriptor {
 
   bool is_open() const { return number_ >= 0; }
   int number() const { return number_; }
+  // Whether the path leads to this open file, and not to another one that has taken its place.
+  bool IsAt(const std::string& path) const;
   // The system's error, or 0.
   int Close() {
     const int number = std::exchange(number_, -1);

@@ -127,7 +127,8 @@ Result<bool> DiskCache::Read(std::string_view key, const Use& use) {
   };
   const Status status = read_and_use();
   if (!status.ok()) {
-    if (!IsInnocent(status)) unlink(path.c_str());
+    // Another process may have put a good one in its place.
+    if (!IsInnocent(status) && (is_link || file.IsAt(path))) unlink(path.c_str());
     return status;
   }
   // Its time of use. Who may not set it uses a folder of others.

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -23,7 +22,6 @@ namespace kiln {
 namespace {
 
 constexpr char kMagic[] = "KILNDIR";
-constexpr std::chrono::milliseconds kLongestWait(2000);
 // Of locking the folder's file.
 constexpr int kAttempts = 10;
 // The sizes are taken anew after this time, in seconds.
@@ -73,12 +71,6 @@ Result<std::vector<Entry>> EntriesOf(const std::string& folder) {
 
 std::string FileOf(const std::string& folder) { return Cat(folder, "/", DiskCache::kFolderFile); }
 
-bool IsAt(const Descriptor& file, const std::string& path) {
-  struct stat opened, found;
-  return fstat(file.number(), &opened) == 0 && stat(path.c_str(), &found) == 0 &&
-         opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
-}
-
 }  // namespace
 
 Result<LockedCacheFolder> LockedCacheFolder::Lock(const std::string& folder) {
@@ -87,9 +79,9 @@ Result<LockedCacheFolder> LockedCacheFolder::Lock(const std::string& folder) {
     Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
                          0666));  // less the process's mask
     if (!file.is_open()) return SystemError(errno);
-    KILN_ASSIGN_OR_RETURN(FileLock lock, FileLock::Take(std::move(file), kLongestWait));
+    KILN_ASSIGN_OR_RETURN(FileLock lock, FileLock::Take(std::move(file)));
     // Whoever empties the folder takes the file away from those who wait for its lock.
-    if (IsAt(lock.file(), path)) return LockedCacheFolder(folder, std::move(lock));
+    if (lock.file().IsAt(path)) return LockedCacheFolder(folder, std::move(lock));
   }
   return Unavailable("its file is replaced again and again");
 }

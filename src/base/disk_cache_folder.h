@@ -14,7 +14,7 @@ namespace kiln {
 // Folders on file systems without locks have no bound that holds between processes.
 class LockedCacheFolder {
  public:
-  // Waits for others up to two seconds: UNAVAILABLE. The folder must be there.
+  // Waits for others: UNAVAILABLE as by FileLock. The folder must be there.
   static Result<LockedCacheFolder> Lock(const std::string& folder);
   // Removes the least recently used entries where there is no room for `bytes` more, and, as often
   // as the sizes are taken anew, what killed processes have left. The number of removed entries.

@@ -2,12 +2,14 @@
 
 #include <sys/file.h>
 
+#include <cerrno>
+#include <chrono>
 #include <thread>
 
 namespace kiln {
 
-Result<FileLock> FileLock::Take(Descriptor file, std::chrono::milliseconds longest) {
-  const auto end = std::chrono::steady_clock::now() + longest;
+Result<FileLock> FileLock::Take(Descriptor file) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   while (flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) break;  // there are no locks

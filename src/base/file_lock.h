@@ -1,7 +1,7 @@
 // Locks of files.
 #pragma once
 
-#include <chrono>
+#include <utility>
 
 #include "base/descriptor.h"
 #include "base/status.h"
@@ -13,8 +13,8 @@ namespace kiln {
 // too. On a file system without locks it holds off nobody.
 class FileLock {
  public:
-  // Waits for others up to `longest`: UNAVAILABLE.
-  static Result<FileLock> Take(Descriptor file, std::chrono::milliseconds longest);
+  // Waits for others up to two seconds: UNAVAILABLE.
+  static Result<FileLock> Take(Descriptor file);
   FileLock(FileLock&&) = default;
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();

@@ -12,8 +12,9 @@ namespace kiln {
 
 // A file in the making, which takes the place of another at once: readers find the old file or all
 // of the new one, also after the end of the process or of the machine. Without Commit() nothing is
-// left of it. It has no name meanwhile where the file system supports that, so that nothing is left
-// by a killed process either. One thread at a time.
+// left of it. It has no name meanwhile where the file system supports that: then a killed process
+// leaves nothing either, unless it is killed between the two calls that replace a file. One thread
+// at a time.
 class OutputFile {
  public:
   // The place is the target of a symbolic link, and otherwise the path itself. An existing file

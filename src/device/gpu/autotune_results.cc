@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -68,10 +67,9 @@ std::optional<std::pair<std::string, AutotuneResult>> ParseLine(std::string_view
 // Against concurrent changes. On a file system without locks the last writer wins, and the others'
 // results are measured again.
 Result<FileLock> LockFolder(const std::string& folder) {
-  constexpr std::chrono::milliseconds kLongestWait(2000);
   Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened.is_open()) return SystemError(errno);
-  return FileLock::Take(std::move(opened), kLongestWait);
+  return FileLock::Take(std::move(opened));
 }
 
 }  // namespace

@@ -168,6 +168,18 @@ TEST(DiskCache, DamagedEntriesAreRemoved) {
   }
 }
 
+TEST(DiskCache, WhatHasTakenTheDamagedEntrysPlaceStays) {
+  TestFolder folder;
+  DiskCache cache(folder.path(), kLarge), other(folder.path(), kLarge);
+  cache.Insert("key", Sealed("text"));
+  EXPECT_FALSE(cache.Find("key", [&](std::string_view, const auto&) {
+    std::filesystem::remove(folder / Entries(folder).at(0));
+    other.Insert("key", Sealed("text"));
+    return Internal("does not link");
+  }));
+  EXPECT_EQ(Get(cache, "key"), "text");
+}
+
 TEST(DiskCache, AnEntryUnderAnotherNameIsNotUsed) {
   TestFolder folder;
   DiskCache cache(folder.path(), kLarge);
