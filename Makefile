@@ -41,7 +41,7 @@ ninja := ninja -C $(B) -j $(JOBS)
 run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
   -j $(JOBS) $(1) $(TEST_ARGS)
 
-.PHONY: all build demo test test-all bench bench-peers bench-jax gpu-bundle fuzz conformance jax-test jax-wheel docs install format check clean help
+.PHONY: all build demo test test-all bench bench-peers bench-jax gpu-bundle run-time fuzz conformance jax-test jax-wheel docs install format check clean help
 .DEFAULT_GOAL := build
 
 all: build
@@ -106,6 +106,14 @@ gpu-bundle: | $(B)/ ## pack build/kiln-gpu-check.tar.gz: tests and benchmarks fo
 	@$(packages) test
 	@$(call configure,-DKILN_BUILD_TESTS=ON)
 	@$(ninja) gpu-bundle
+
+run_time := build/other/run-time-aarch64
+
+run-time: ## cross-compile libkiln_rt.a for programs on AArch64, into build/other/run-time-aarch64/lib
+	@$(packages) run-time
+	@cmake -S . -B $(run_time) -G Ninja -DCMAKE_BUILD_TYPE=Release -DKILN_RUN_TIME_ONLY=ON \
+	  -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/src/cmake/aarch64.cmake $(CMAKE_ARGS)
+	@ninja -C $(run_time) -j $(JOBS)
 
 fuzz: | $(B)/ ## random programs, inputs and calls for SECONDS (60); CONFIG=asan makes it sharper
 	@$(packages) test

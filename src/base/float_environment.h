@@ -1,6 +1,8 @@
 // The floating-point environment of kernels and the evaluator.
 #pragma once
 
+#include <cstdint>
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -16,6 +18,14 @@ class DefaultFloatEnvironment {
     if (saved_ != kDefault) _mm_setcsr(kDefault);
   }
   ~DefaultFloatEnvironment() { _mm_setcsr(saved_); }
+#elif defined(__aarch64__)
+  DefaultFloatEnvironment() {
+    asm volatile("mrs %0, fpcr" : "=r"(saved_));
+    if (saved_ != kDefault) asm volatile("msr fpcr, %0" : : "r"(kDefault));
+  }
+  ~DefaultFloatEnvironment() {
+    if (saved_ != kDefault) asm volatile("msr fpcr, %0" : : "r"(saved_));
+  }
 #else
   DefaultFloatEnvironment() {}
 #endif
@@ -26,6 +36,10 @@ class DefaultFloatEnvironment {
  private:
   static constexpr unsigned kDefault = 0x1f80;  // MXCSR after reset
   unsigned saved_;
+#elif defined(__aarch64__)
+ private:
+  static constexpr uint64_t kDefault = 0;
+  uint64_t saved_;
 #endif
 };
 

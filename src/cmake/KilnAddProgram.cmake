@@ -1,13 +1,13 @@
 # kiln_add_program(target FILE
-#   [NAME name] [TARGET cpu | MULTI_VERSION] [THREADS n] [ENTRY function] [SYMBOLS name=size...]
-#   [FULL] [CXX] [CLASS name] [NAMESPACE name])
+#   [NAME name] [TARGET cpu | MULTI_VERSION] [THREADS n] [ENTRY function] [FULL]
+#   [ARGUMENTS shape... | SYMBOLS name=size...] [CXX] [CLASS name] [NAMESPACE name])
 #
 # Compiles a program (HLO text, StableHLO text or bytecode) ahead of time, and makes a library of it:
 # what links `target` includes "name.h", and is linked with the object and libkiln_rt.a. NAME is
 # that of the target by default. The other arguments are options of kiln-aot.
 function(kiln_add_program target file)
   cmake_parse_arguments(arg "MULTI_VERSION;FULL;CXX" "NAME;TARGET;THREADS;ENTRY;CLASS;NAMESPACE"
-                        "SYMBOLS" ${ARGN})
+                        "ARGUMENTS;SYMBOLS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "kiln_add_program(${target}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -33,7 +33,10 @@ function(kiln_add_program target file)
       list(APPEND options --${name})
     endif()
   endforeach()
-  foreach(symbol ${arg_SYMBOLS})
+  foreach(shape IN LISTS arg_ARGUMENTS)
+    list(APPEND options --argument "${shape}")
+  endforeach()
+  foreach(symbol IN LISTS arg_SYMBOLS)
     list(APPEND options --symbol ${symbol})
   endforeach()
   add_custom_command(OUTPUT "${object}" "${header}" COMMAND kiln::kiln-aot "${file}" ${options}

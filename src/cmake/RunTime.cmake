@@ -10,15 +10,16 @@ file(GLOB rt_core CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/rt/*.cc)
 set_source_files_properties(${rt_core} PROPERTIES COMPILE_OPTIONS "${rt_core_options}")
 
 # What the parts are made from. The objects are those of libkiln: the results are, too.
-set(rt_objects ${KILN_CORE_ROOMS} runtime)
-list(FILTER rt_objects INCLUDE REGEX "^(base|tensor|runtime)$")
-list(TRANSFORM rt_objects REPLACE "(.+)" "$<TARGET_OBJECTS:kiln_\\1>")
-add_library(kiln_rt_pieces STATIC ${rt_objects})
+add_library(kiln_rt_pieces STATIC $<TARGET_OBJECTS:kiln_base> $<TARGET_OBJECTS:kiln_tensor>
+            $<TARGET_OBJECTS:kiln_runtime>)
 
 # The C++ library as an archive.
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.a
                 OUTPUT_VARIABLE rt_cxx_library OUTPUT_STRIP_TRAILING_WHITESPACE)
-find_program(KILN_LD NAMES ld.bfd ld REQUIRED)
+# The linker beside objcopy is that of the machine: "aarch64-linux-gnu-ld.bfd".
+get_filename_component(rt_linker "${CMAKE_OBJCOPY}" NAME)
+string(REPLACE "objcopy" "ld" rt_linker "${rt_linker}")
+find_program(KILN_LD NAMES ${rt_linker}.bfd ${rt_linker} ld.bfd ld REQUIRED)
 mark_as_advanced(KILN_LD)
 
 set(rt_parts "")
@@ -29,6 +30,8 @@ foreach(part fft linear lapack random checks)
     COMMAND ${KILN_LD} -r --gc-sections --force-group-allocation -u kiln_aot_${part}
             -o ${output}.whole "$<FILTER:$<TARGET_OBJECTS:kiln_rt>,INCLUDE,rt/library/${part}\\.>"
             --start-group $<TARGET_FILE:kiln_rt_pieces> ${rt_cxx_library} --end-group
+    # Names of inline variables are visible in their own way, which --keep-global-symbol does not end.
+    COMMAND ${CMAKE_OBJCOPY} --wildcard --weaken-symbol=_Z* ${output}.whole
     COMMAND ${CMAKE_OBJCOPY} --strip-unneeded --keep-global-symbol=kiln_aot_${part} ${output}.whole
             ${output}
     DEPENDS kiln_rt_pieces kiln_rt $<TARGET_OBJECTS:kiln_rt>

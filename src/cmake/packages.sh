@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: packages.sh JOB...
-# Installs what the jobs (build, demo, test, bench, peers, jax, docs, format) need from the distribution,
-# where it is missing. Costs one dpkg query when nothing is. KILN_SKIP_PACKAGES=1 skips the question.
+# Installs what the jobs (build, demo, test, bench, peers, jax, run-time, docs, format) need from the
+# distribution, where it is missing. Costs one dpkg query when nothing is. KILN_SKIP_PACKAGES=1 skips
+# the question.
 set -eu
 
 # Debian 12's names. Ubuntu 24.04 has the same names for all of them (untested).
@@ -17,6 +18,7 @@ declare -A packages=(
   [bench]="$build libopenblas-dev libdnnl-dev"
   [peers]="$build python3 python3-venv binutils"
   [jax]="$build python3 python3-venv binutils"
+  [run-time]="cmake ninja-build libeigen3-dev g++-aarch64-linux-gnu"
   [docs]="$docs"
   [format]="$format python3"
 )

@@ -84,6 +84,8 @@ class TaskBoard {
   static void Pause() {
 #if defined(__x86_64__)
     _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
 #endif
   }
 

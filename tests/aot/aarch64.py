@@ -1,15 +1,13 @@
 #!/usr/bin/python3
-"""usage: aarch64.py --aot KILN_AOT --source DIR
+"""usage: aarch64.py --aot KILN_AOT --source DIR --build DIR
 
-Programs compiled for AArch64, with the run time's core compiled for it as docs/ahead-of-time.md says,
-run by qemu's user mode. Skipped where there is no qemu-aarch64 or no aarch64-linux-gnu-g++;
-KILN_TEST_QEMU and KILN_TEST_AARCH64_CXX name other commands, with their arguments.
+The run time for AArch64, cross-compiled into the folder --build as `make run-time` does it, and
+programs compiled ahead of time, linked with it and run by qemu's user mode. Skipped, with the reason,
+where the cross compiler or qemu is not installed.
 """
 
 import argparse
-import glob
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -17,44 +15,49 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SKIPPED = 77
+COMPILER = 'aarch64-linux-gnu-gcc'
+PROGRAMS = ['axpy.hlo', 'sums.hlo', 'spectrum.hlo', 'factors.hlo', 'eigenvalues.mlir', 'dice.hlo']
 
 
-def command(variable, default):
-    words = shlex.split(os.environ.get(variable, default))
-    if not shutil.which(words[0]):
-        print(f'{words[0]} is not installed')
+def find(program, package):
+    if not shutil.which(program):
+        print(f'AArch64 is not tested: {program} is not installed (Debian\'s package {package})')
         sys.exit(SKIPPED)
-    return words
+    return program
+
+
+def build_run_time(source, build):
+    """The path of the archive."""
+    with open(f'{source}/src/cmake/aarch64.cmake') as f:
+        assert COMPILER in f.read()
+    subprocess.run(['cmake', '-S', source, '-B', build, '-G', 'Ninja',
+                    '-DCMAKE_BUILD_TYPE=Release', '-DKILN_RUN_TIME_ONLY=ON',
+                    f'-DCMAKE_TOOLCHAIN_FILE={source}/src/cmake/aarch64.cmake'],
+                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(['ninja', '-C', build, 'lib/libkiln_rt.a'], check=True)
+    return f'{build}/lib/libkiln_rt.a'
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ('aot', 'source'):
+    for name in ('aot', 'source', 'build'):
         parser.add_argument('--' + name, required=True)
     args = parser.parse_args()
-    qemu = command('KILN_TEST_QEMU', 'qemu-aarch64')
-    compiler = command('KILN_TEST_AARCH64_CXX', 'aarch64-linux-gnu-g++')
+    find(COMPILER, 'gcc-aarch64-linux-gnu')
+    find('aarch64-linux-gnu-g++', 'g++-aarch64-linux-gnu')
+    qemu = find('qemu-aarch64', 'qemu-user')
+    library = build_run_time(args.source, args.build)
     with tempfile.TemporaryDirectory() as work:
-        programs = [f'{HERE}/axpy.hlo', f'{HERE}/sums.hlo',
-                    f'{args.source}/docs/examples/digits_step.hlo']
         objects = []
-        for program in programs:
-            objects.append(f'{work}/{os.path.basename(program)}.o')
-            header = f'{work}/{os.path.basename(program)[:-4]}.h'
-            subprocess.run([args.aot, program, '--target', 'aarch64', '-o', objects[-1],
-                            '--header', header], check=True)
-        folders = [f'-I{args.source}/src', f'-I{args.source}/include', f'-I{work}']
-        core = glob.glob(f'{args.source}/src/rt/*.cc') + [f'{args.source}/src/runtime/launch.cc']
-        for source in core:
-            objects.append(f'{work}/{os.path.basename(source)}.o')
-            subprocess.run([*compiler, '-std=c++20', '-Os', '-fno-exceptions', '-fno-rtti',
-                            '-fno-threadsafe-statics', *folders, '-c', source, '-o', objects[-1]],
-                           check=True)
-        subprocess.run([*compiler, '-x', 'c', '-O1', *folders, '-c', f'{HERE}/cross.c', '-o',
-                        f'{work}/cross.o'], check=True)
-        subprocess.run([*compiler, '-static', f'{work}/cross.o', *objects, '-lm', '-pthread', '-o',
-                        f'{work}/cross'], check=True)
-        return subprocess.run([*qemu, f'{work}/cross'], timeout=100).returncode
+        for program in [f'{HERE}/{name}' for name in PROGRAMS] + [
+                f'{args.source}/docs/examples/digits_step.hlo']:
+            name, _ = os.path.splitext(os.path.basename(program))
+            objects.append(f'{work}/{name}.o')
+            subprocess.run([args.aot, program, '--target', 'aarch64', '-o', objects[-1]], check=True)
+        subprocess.run([COMPILER, '-O1', '-Wall', '-Werror', f'-I{args.source}/include', f'-I{work}',
+                        f'{HERE}/parts.c', *objects, library, '-static', '-lm', '-pthread', '-o',
+                        f'{work}/parts'], check=True)
+        return subprocess.run([qemu, f'{work}/parts'], timeout=200).returncode
 
 
 if __name__ == '__main__':

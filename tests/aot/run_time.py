@@ -3,11 +3,12 @@
 
 What libkiln_rt.a consists of, and what programs take of it: the core has nothing of the C++ library;
 a part of the library of functions has one visible symbol and needs the C libraries only; a small
-program is small, with and without an FFT, and has no other parts.
+program is small, with and without an FFT, has no other parts, and is linked in every usual way.
 """
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -57,12 +58,16 @@ def check_members(library, work):
     errors = []
     members = run('ar', 't', library).split()
     subprocess.run(['ar', 'x', library], cwd=work, check=True)
+    with open(library, 'rb') as f:
+        if b'llvm' in f.read():
+            errors.append('the library has a part of LLVM in it')
     defined_by_core = set()
     undefined_by_core = set()
     undefined_by_placed = set()
     for member in members:
         names = symbols(f'{work}/{member}')
-        visible = {n for n, kind in names if kind.isupper() and kind != 'U'}
+        # "u" are inline variables, of which a process has one.
+        visible = {n for n, kind in names if (kind.isupper() or kind == 'u') and kind != 'U'}
         undefined = {n for n, kind in names if kind == 'U'}
         name = member.split('.')[0]
         if name in PARTS:
@@ -99,6 +104,37 @@ def make(args, work, program, source):
     return names, os.path.getsize(binary), run('ldd', binary)
 
 
+# Ways of linking. The linker's warnings are errors, about relocations in code for instance.
+WAYS = {
+    'pie': ['-pie', '-fPIE', '-Wl,-z,text'],
+    'no-pie': ['-no-pie', '-fno-PIE'],
+    'static': ['-static'],
+    'static-pie': ['-static-pie', '-fPIE'],
+    'now': ['-Wl,-z,now', '-Wl,-z,relro', '-Wl,-z,defs'],
+    'lto': ['-flto', '-O2'],
+    'lld': ['-fuse-ld=lld', '-Wl,--gc-sections', '-Wl,--icf=all'],
+}
+
+
+def check_ways_of_linking(args, work):
+    """The programs of check_programs again."""
+    errors = []
+    for way, flags in WAYS.items():
+        if way == 'lld' and not shutil.which('ld.lld'):
+            continue
+        for program in ('axpy', 'spectrum'):
+            binary = f'{work}/{program}.{way}'
+            run(args.cc, *flags, '-Wl,--fatal-warnings', f'-I{args.include}', f'-I{work}',
+                f'{work}/{program}_main.c', f'{work}/{program}.o', args.library, '-lm', '-pthread',
+                '-o', binary)
+            run(binary)
+            headers = run('readelf', '-lW', binary)
+            stack = [line.split() for line in headers.split('\n') if 'GNU_STACK' in line]
+            if len(stack) != 1 or 'E' in stack[0][-2]:
+                errors.append(f'{way}: the stack of {program} is executable')
+    return errors
+
+
 def check_programs(args, work):
     errors = []
     names, size, needed = make(args, work, 'axpy', read(f'{HERE}/tiny.c'))
@@ -127,7 +163,8 @@ def main():
         parser.add_argument('--' + name, required=True)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
-        errors = check_members(args.library, work) + check_programs(args, work)
+        errors = (check_members(args.library, work) + check_programs(args, work) +
+                  check_ways_of_linking(args, work))
     for error in errors:
         print(error)
     return 1 if errors else 0
