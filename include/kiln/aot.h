@@ -1,6 +1,5 @@
 /** @file
- *  Programs compiled ahead of time by kiln-aot: their description, and the run time in
- * libkiln_rt.a.
+ *  Programs compiled ahead of time by kiln-aot, and their run time, libkiln_rt.a.
  *
  *  The header made with a program includes this one. Nothing here needs libkiln. Codes of failures
  *  are those of ::kiln_code. \since 0.1 */
@@ -100,9 +99,9 @@ typedef struct kiln_aot_pool {
  *  @param bytes  its size: at least kiln_aot_program::memory_bytes
  *  @param pool   the threads that share the work of runs; NULL: the caller's thread alone
  *  @return the instance, at `memory`; NULL after an error: INVALID_ARGUMENT for the memory,
- *          FAILED_PRECONDITION where this processor lacks what the code needs, where the run time
- * is of another version, and for programs that call the run time's FFT and decompositions, which
- * allocate
+ *          FAILED_PRECONDITION where this processor lacks what the code needs, for a program of
+ *          another version, and for one that calls the run time's FFT and decompositions, which
+ *          allocate
  *
  *  Any thread. */
 kiln_aot_instance* kiln_aot_place(const kiln_aot_program* program, void* memory, size_t bytes,
@@ -138,9 +137,10 @@ int32_t kiln_aot_run(kiln_aot_instance* instance, const void* const* arguments,
  *  as long as the program. Any thread. */
 const char* kiln_aot_target(const kiln_aot_instance* instance);
 
-/** Makes a pool of threads: this many, the caller's among them; 0: one for each CPU that the
- * process may use. Fewer where the system refuses more. They wait for work without using the CPU,
- * and receive no signals sent to the process.
+/** Makes a pool of threads for the calling process, but not for its forks. The threads wait for
+ *  work without using the CPU, and receive no signals sent to the process.
+ *  @param threads how many, the caller's among them; 0 or less: one for each CPU that the process
+ *         may use. Fewer where the system refuses more
  *  @return to be destroyed by kiln_aot_pool_destroy(), after the instances that use it; NULL where
  *          there is no memory
  *
@@ -165,9 +165,9 @@ typedef struct kiln_aot_call {
   int32_t has_side_effect; /**< 1 if the call is marked so */
 } kiln_aot_call;
 
-/** The type of the functions that a program's custom calls call. They are C functions of the
- * program that links the object, whose names are the calls' targets with `_` for what cannot be in
- * a name.
+/** The type of the functions that a program's custom calls call: C functions of the program that
+ *  links the object, which its header declares. Each has its call's target as its name, with `_`
+ * for characters that cannot be in one; several targets may be one function so.
  *  @param arrays the addresses of operands, then results; only results may be written
  *  @return 0, or a ::kiln_code that ends the run; `error` may have a text then, and is never NULL.
  *          Must not throw */
@@ -180,7 +180,8 @@ typedef int32_t kiln_aot_function(const kiln_aot_call* call, void* const* arrays
 namespace kiln {
 
 /** The base of the classes that `kiln-aot --cxx` makes: a program with memory for its arguments and
- *  results, or the caller's in their place. One thread at a time. */
+ *  results, or the caller's in their place. An object that could not be made says so in
+ * error_msg(), and its runs fail. One thread at a time. */
 class AotProgram {
  public:
   AotProgram(const AotProgram&) = delete;
@@ -193,10 +194,15 @@ class AotProgram {
   bool Run() {
     return instance_ != nullptr && kiln_aot_run(instance_, arguments_, results_, &error_) == 0;
   }
-  /** The number of the argument with a name, or -1. */
-  static int LookupArgument(const kiln_aot_program& program, const char* name);
+  /** How many threads its runs use, the caller's among them. */
+  int32_t threads() const;
+  /** Has its runs use this pool, which must outlive it, in place of its own threads. NULL: the
+   *  caller's thread alone. */
+  void set_thread_pool(kiln_aot_pool* pool);
 
  protected:
+  /** The number of the program's argument with a name, or -1. */
+  static int LookupArgIndex(const kiln_aot_program& program, const char* name);
   AotProgram(const kiln_aot_program& program, int32_t threads, const void** arguments,
              void** results);
   ~AotProgram();

@@ -65,17 +65,18 @@ Result<Built> Build(const ir::Module& module, const Options& options) {
     versions.push_back(std::move(version));
   }
   KILN_ASSIGN_OR_RETURN(ProgramObject made,
-                        MakeProgramObject(options.name + "_program", versions, options.threads));
+                        MakeProgramObject(options.name, versions, options.threads));
   const program::Program& program = versions[0].artefact.program;
-  KILN_ASSIGN_OR_RETURN(std::string header,
-                        HeaderText(program, {.name = options.name,
-                                             .class_name = options.class_name,
-                                             .threads = options.threads,
-                                             .memory_bytes = made.memory_bytes,
-                                             .stack_bytes = made.stack_bytes,
-                                             .argument_alignments = ArgumentAlignments(versions),
-                                             .user_targets = UserTargets(program)}));
-  return Built{std::move(made.object), std::move(header)};
+  HeaderOptions header{.name = options.name,
+                       .class_name = options.class_name,
+                       .threads = options.threads,
+                       .memory_bytes = made.memory_bytes,
+                       .stack_bytes = made.stack_bytes,
+                       .argument_alignments = ArgumentAlignments(versions),
+                       .user_functions = UserFunctions(program)};
+  for (const Version& version : versions) header.targets.push_back(version.target.ToString());
+  KILN_ASSIGN_OR_RETURN(std::string text, HeaderText(program, header));
+  return Built{std::move(made.object), std::move(text)};
 }
 
 }  // namespace kiln::aot

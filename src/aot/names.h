@@ -9,16 +9,17 @@
 
 namespace kiln::aot {
 
-// Whether C and C++ take it as a name.
+// Whether a program in C or C++ may use it as a name.
 bool IsCName(std::string_view text);
-// With `_` for what cannot be in a name, and before what cannot begin one or is a keyword.
+// With `_` for what cannot be in a name, and before a digit or a keyword; with `x` before names
+// that C reserves, such as "_Bool".
 std::string CName(std::string_view text);
 
 // Makes names that differ.
 class UniqueNames {
  public:
-  // CName(text), with a number where that has been given out.
-  std::string Make(std::string_view text);
+  // CName(text), with a number where that has been given out. So is the name with the suffix then.
+  std::string Make(std::string_view text, std::string_view suffix = "");
 
  private:
   std::set<std::string> taken_;

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/strings.h"
 #include "device/cpu/stack_sizes.h"
+#include "kiln/types.h"
 #include "program/steps.h"
 #include "rt/format.h"
 #include "rt/parts.h"
@@ -90,7 +91,7 @@ class Description {
       const Shape& shape = shapes[i];
       const ArrayDetails details = details_of(i);
       kiln_aot_array& array = table[i];
-      array.dtype = static_cast<int32_t>(shape.type());
+      array.dtype = shape.is_token() ? KILN_TOKEN : static_cast<int32_t>(shape.type());
       array.rank = static_cast<int32_t>(shape.rank());
       array.byte_size = shape.byte_size();
       array.alignment = details.alignment;
@@ -184,8 +185,10 @@ Result<Place> Description::Calls(const program::Program& program, int64_t& count
   return table.Write(object_);
 }
 
-// Whether the run time, or the program that links the object, may have the function.
-Status CheckTarget(const program::Program& program, const program::HostCall& call) {
+// Whether the run time, or the program that links the object, may have the function that a call of
+// the program `name` calls.
+Status CheckTarget(std::string_view name, const program::Program& program,
+                   const program::HostCall& call) {
   if (!rt::LibrarySymbol(call.target).empty()) return OkStatus();
   for (std::string_view own : {"kiln.", "interpreter.", "check."}) {
     if (StartsWith(call.target, own)) {
@@ -193,20 +196,14 @@ Status CheckTarget(const program::Program& program, const program::HostCall& cal
                            ": programs compiled ahead of time have no ", call.target);
     }
   }
-  return OkStatus();
-}
-
-Status Check(const program::Program& program) {
-  for (const std::vector<Shape>* shapes :
-       {&program.signature.parameters, &program.signature.results}) {
-    for (const Shape& shape : *shapes) {
-      if (shape.is_token()) {
-        return Unimplemented("'", program.name, "' has a token among its arguments or results");
-      }
-    }
-  }
-  for (const program::HostCall* call : program::HostCallSteps(program)) {
-    KILN_RETURN_IF_ERROR(CheckTarget(program, *call));
+  // What the linker or the header would take for it.
+  const std::string function = CName(call.target);
+  constexpr std::string_view kTaken[] = {"main", "memcpy", "memmove", "memset", "strlen"};
+  if (std::ranges::find(kTaken, function) != std::end(kTaken) ||
+      StartsWith(function, "kiln_aot_") || function == Cat(name, "_program") ||
+      function == Cat(name, "_run")) {
+    return InvalidArgument(runtime::CallName(program.launches[call.id]), ": the name ", function,
+                           " is another function's");
   }
   return OkStatus();
 }
@@ -233,8 +230,14 @@ std::vector<std::string> UserTargets(const program::Program& program) {
   return {targets.begin(), targets.end()};
 }
 
-Result<ProgramObject> MakeProgramObject(std::string_view symbol,
-                                        const std::vector<Version>& versions, int32_t threads) {
+std::vector<std::string> UserFunctions(const program::Program& program) {
+  std::set<std::string> functions;
+  for (const std::string& target : UserTargets(program)) functions.insert(CName(target));
+  return {functions.begin(), functions.end()};
+}
+
+Result<ProgramObject> MakeProgramObject(std::string_view name, const std::vector<Version>& versions,
+                                        int32_t threads) {
   ProgramObject made{.object = ElfObject(MachineOf(versions[0].target))};
   ElfObject& object = made.object;
   Description description(object);
@@ -242,12 +245,14 @@ Result<ProgramObject> MakeProgramObject(std::string_view symbol,
   for (size_t v = 0; v < versions.size(); ++v) {
     const program::Artefact& artefact = versions[v].artefact;
     const program::Program& program = artefact.program;
-    KILN_RETURN_IF_ERROR(Check(program));
+    for (const program::HostCall* call : program::HostCallSteps(program)) {
+      KILN_RETURN_IF_ERROR(CheckTarget(name, program, *call));
+    }
     KILN_ASSIGN_OR_RETURN(const ElfObject::Names names, object.Add(artefact.code, kExternals));
     kiln_aot_code& code = codes[v];
-    auto set_entry = [&](const kiln_entry_fn& pointer, const std::string& name) -> Status {
-      const auto place = names.find(name);
-      if (place == names.end()) return Internal("the code has no ", name);
+    auto set_entry = [&](const kiln_entry_fn& pointer, const std::string& symbol) -> Status {
+      const auto place = names.find(symbol);
+      if (place == names.end()) return Internal("the code has no ", symbol);
       codes.Set(v, pointer, place->second);
       return OkStatus();
     };
@@ -292,7 +297,7 @@ Result<ProgramObject> MakeProgramObject(std::string_view symbol,
     return Description::ArrayDetails{.alias = signature.aliases[i]};
   }));
   table.Set(0, row.codes, codes.Write(object));
-  object.Export(symbol, table.Write(object), sizeof(kiln_aot_program));
+  object.Export(Cat(name, "_program"), table.Write(object), sizeof(kiln_aot_program));
   return made;
 }
 

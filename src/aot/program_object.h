@@ -31,11 +31,13 @@ std::vector<int64_t> ArgumentAlignments(const std::vector<Version>& versions);
 
 // The functions of the program's own that it calls, by their targets' names in the program, sorted.
 std::vector<std::string> UserTargets(const program::Program& program);
+// Their names in C, of which several targets may have the same.
+std::vector<std::string> UserFunctions(const program::Program& program);
 
 // All versions are of one module and one kind of machine, the best first. The object defines
-// `symbol`, a kiln_aot_program. `threads` is kiln_aot_program::threads. UNIMPLEMENTED names a
-// function that the run time lacks, and a token among arguments and results.
-Result<ProgramObject> MakeProgramObject(std::string_view symbol,
-                                        const std::vector<Version>& versions, int32_t threads);
+// `name`_program, a kiln_aot_program. `threads` is kiln_aot_program::threads. UNIMPLEMENTED names a
+// function that the run time lacks, INVALID_ARGUMENT one with a name that is taken.
+Result<ProgramObject> MakeProgramObject(std::string_view name, const std::vector<Version>& versions,
+                                        int32_t threads);
 
 }  // namespace kiln::aot

@@ -1,10 +1,11 @@
-// The base of C++ classes.
+// The base of classes for C++.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
 #include "rt/error.h"
 #include "rt/format.h"
+#include "rt/instance.h"
 
 namespace kiln {
 
@@ -44,7 +45,17 @@ AotProgram::~AotProgram() {
   std::free(memory_);
 }
 
-int AotProgram::LookupArgument(const kiln_aot_program& program, const char* name) {
+int32_t AotProgram::threads() const {
+  return instance_ && instance_->pool ? instance_->pool->threads : 1;
+}
+
+void AotProgram::set_thread_pool(kiln_aot_pool* pool) {
+  if (instance_) instance_->pool = pool;
+  kiln_aot_pool_destroy(pool_);
+  pool_ = nullptr;
+}
+
+int AotProgram::LookupArgIndex(const kiln_aot_program& program, const char* name) {
   for (int32_t i = 0; i < program.argument_count; ++i) {
     if (std::strcmp(program.arguments[i].name, name) == 0) return i;
   }

@@ -1,11 +1,13 @@
-/* Several programs in one binary, each with an instance; and one in memory of the caller's, whose
- * runs allocate nothing. */
+/* Several programs in one binary, each with an instance; one in memory of the caller's, whose runs
+ * allocate nothing; and the stack that a run takes. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "axpy.h"
+#include "digits_step.h"
 #include "scale.h"
 #include "spectrum.h"
 #include "sums.h"
@@ -32,6 +34,7 @@ static _Alignas(64) char memory[AXPY_MEMORY_BYTES];
 static void axpy_in_place(void) {
   kiln_aot_error error;
   allocations = 0;
+  memset(memory, 0xff, sizeof memory);
   kiln_aot_instance* instance = kiln_aot_place(&axpy_program, memory, sizeof memory, NULL, &error);
   EXPECT(instance);
   for (int i = 0; i < 1000; ++i) {
@@ -91,6 +94,44 @@ static void pools(void) {
   kiln_aot_destroy(NULL);
 }
 
+/* How much of a stack a thread takes that runs the program, or does nothing. */
+enum { PAINT = 0x5a, SPARE = 64 << 10 };
+static void* run_step(void* instance) {
+  static _Alignas(64) float images[DIGITS_STEP_images_ELEMENTS],
+      labels[DIGITS_STEP_labels_ELEMENTS];
+  static _Alignas(64) float weights[DIGITS_STEP_weights_ELEMENTS], bias[DIGITS_STEP_bias_ELEMENTS];
+  static _Alignas(64) float loss[1];
+  if (!instance) return NULL;
+  EXPECT(digits_step_run(instance, images, labels, weights, bias, weights, bias, loss, NULL) == 0);
+  return NULL;
+}
+static size_t stack_taken(kiln_aot_instance* instance) {
+  const size_t bytes = (DIGITS_STEP_STACK_BYTES + SPARE + 4095) / 4096 * 4096;
+  unsigned char* stack = aligned_alloc(4096, bytes);
+  EXPECT(stack);
+  memset(stack, PAINT, bytes);
+  pthread_attr_t attributes;
+  pthread_t thread;
+  EXPECT(pthread_attr_init(&attributes) == 0);
+  EXPECT(pthread_attr_setstack(&attributes, stack, bytes) == 0);
+  EXPECT(pthread_create(&thread, &attributes, run_step, instance) == 0);
+  EXPECT(pthread_join(thread, NULL) == 0);
+  pthread_attr_destroy(&attributes);
+  size_t untouched = 0;
+  while (stack[untouched] == PAINT) ++untouched;
+  free(stack);
+  return bytes - untouched;
+}
+
+static void stack(void) {
+  kiln_aot_instance* instance = kiln_aot_create(&digits_step_program, NULL, NULL);
+  EXPECT(instance);
+  const size_t idle = stack_taken(NULL), running = stack_taken(instance);
+  printf("stack: %zu bytes of %d\n", running - idle, DIGITS_STEP_STACK_BYTES);
+  EXPECT(running > idle && running - idle <= DIGITS_STEP_STACK_BYTES);
+  kiln_aot_destroy(instance);
+}
+
 static void description(void) {
   EXPECT(scale_program.version == KILN_AOT_VERSION && scale_program.threads == 2);
   EXPECT(strcmp(scale_program.name, "scale") == 0);
@@ -105,6 +146,7 @@ int main(void) {
   axpy_in_place();
   spectrum_on_threads();
   pools();
+  stack();
   description();
   return 0;
 }

@@ -11,6 +11,8 @@
 #include "base/strings.h"
 #include "compiler/compiler.h"
 #include "device/cpu/executable.h"
+#include "kiln/types.h"
+#include "random/module.h"
 #include "rt/format.h"
 #include "support/compiled.h"
 #include "support/folder.h"
@@ -238,6 +240,26 @@ TEST(AheadOfTime, PackedByInstances) {
             (*packed)->api().program->memory_bytes + 256 * 256 * int64_t{sizeof(float)});
 }
 
+// Programs of all kinds of ops in one library.
+TEST(AheadOfTime, RandomPrograms) {
+  const testing::Seeds seeds = testing::RandomSeeds(24);
+  std::vector<std::unique_ptr<ir::Module>> modules;
+  for (int i = 0; i < seeds.count; ++i) {
+    const auto seed = static_cast<uint64_t>(seeds.first + i);
+    modules.push_back(i % 3 == 2 ? testing::RandomModule(seed, testing::kRareTypesOptions)
+                                 : testing::RandomModule(seed));
+  }
+  const target::Target target = target::HostCpu();
+  auto linked = LinkedProgram::LinkAll(modules, {target});
+  ASSERT_TRUE(linked.ok()) << linked.status().ToString();
+  const LinkedProgram::Api& api = (*linked)->api();
+  for (size_t i = 0; i < modules.size(); ++i) {
+    SCOPED_TRACE(i);
+    Compared compared(*modules[i], target);
+    ExpectSameProgram(api, *api.programs[i], compared);
+  }
+}
+
 TEST(AheadOfTime, MultiVersion) {
   for (const std::string& text : {std::string(kParallel), std::string(kWhile), Packed()}) {
     const auto module = ir::ParseOrDie(text);
@@ -388,14 +410,6 @@ TEST(AheadOfTime, Unsupported) {
   };
   EXPECT_NE(error(R"(HloModule m
 ENTRY e {
-  x = f32[] parameter(0)
-  t = token[] parameter(1)
-  ROOT r = (f32[], token[]) tuple(x, t)
-})")
-                .find("UNIMPLEMENTED: 'm' has a token"),
-            std::string::npos);
-  EXPECT_NE(error(R"(HloModule m
-ENTRY e {
   x = f32[4] parameter(0)
   ROOT y = f32[4] custom-call(x), custom_call_target="interpreter.probe", backend_config="a"
 })")
@@ -418,6 +432,38 @@ TEST(AheadOfTime, Targets) {
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << name;
     EXPECT_NE(status.message().find("x86-64-v3"), std::string::npos);
   }
+}
+
+// A token has no bytes, and needs no address.
+TEST(AheadOfTime, Tokens) {
+  const auto module = ir::ParseOrDie(R"(HloModule m
+ENTRY e {
+  t = token[] parameter(0)
+  x = f32[] parameter(1)
+  c = (f32[], token[]) custom-call(x, t), custom_call_target="speak", custom_call_has_side_effect=true
+  y = f32[] get-tuple-element(c), index=0
+  u = token[] get-tuple-element(c), index=1
+  ROOT r = (token[], f32[]) tuple(u, y)
+})");
+  auto linked = LinkedProgram::Link(*module, {target::HostCpu()}, R"(
+int32_t speak(const kiln_aot_call* call, void* const* arrays, kiln_aot_error* error) {
+  (void)error;
+  *(float*)arrays[2] = *(const float*)arrays[0] + (float)call->has_side_effect;
+  return 0;
+})");
+  ASSERT_TRUE(linked.ok()) << linked.status().ToString();
+  const LinkedProgram::Api& api = (*linked)->api();
+  EXPECT_EQ(api.program->arguments[0].dtype, KILN_TOKEN);
+  EXPECT_EQ(api.program->arguments[0].byte_size, 0);
+  kiln_aot_error error{};
+  kiln_aot_instance* instance = api.create(api.program, nullptr, &error);
+  ASSERT_NE(instance, nullptr) << error.text;
+  alignas(64) float x = 2, r = 0;
+  const void* arguments[] = {nullptr, &x};
+  void* results[] = {nullptr, &r};
+  ASSERT_EQ(api.run(instance, arguments, results, &error), 0) << error.text;
+  EXPECT_EQ(r, 3);
+  api.destroy(instance);
 }
 
 // Names of arrays are names in C, and differ.
