@@ -6,9 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
-#include <new>
 #include <set>
 #include <sstream>
 #include <string>
@@ -21,6 +19,8 @@
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
 #include "passes/pipelines.h"
+#include "tools/command.h"
+#include "tools/input.h"
 
 namespace kiln {
 namespace {
@@ -70,34 +70,6 @@ void List() {
       std::cout << "  " << Join(step.passes, ", ") << (step.to_fixed_point ? ", repeated\n" : "\n");
     }
   }
-}
-
-Result<std::string> ReadInput(const std::string& file) {
-  std::ifstream stream;
-  if (file != "-") {
-    std::error_code error;
-    if (std::filesystem::is_directory(file, error)) return InvalidArgument(file, " is a folder");
-    stream.open(file, std::ios::binary);
-    if (!stream) return NotFound("cannot read ", file);
-  }
-  std::istream& in = file == "-" ? std::cin : stream;
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (in.bad()) return DataLoss("cannot read ", file);
-  return text;
-}
-
-// The reader's "line L, column C: what" in the form of compilers: "file:L:C: what".
-std::string AtPlace(const std::string& file, std::string_view message) {
-  const std::string name = file == "-" ? "<stdin>" : file;
-  constexpr std::string_view kLine = "line ", kColumn = ", column ";
-  size_t column = message.find(kColumn), colon = message.find(": ");
-  if (!StartsWith(message, kLine) || column == message.npos || colon == message.npos ||
-      column > colon) {
-    return Cat(name, ": ", message);
-  }
-  size_t column_digits = column + kColumn.size();
-  return Cat(name, ":", message.substr(kLine.size(), column - kLine.size()), ":",
-             message.substr(column_digits, colon - column_digits), message.substr(colon));
 }
 
 Status WriteFile(const std::filesystem::path& path, const std::string& text) {
@@ -254,14 +226,12 @@ std::vector<std::string> Pieces(const std::string& text, bool split) {
 // The text to print.
 Result<std::string> Run(const Arguments& arguments) {
   KILN_ASSIGN_OR_RETURN(Job job, JobOf(arguments));
-  KILN_ASSIGN_OR_RETURN(std::string text, ReadInput(arguments.file));
+  KILN_ASSIGN_OR_RETURN(std::string text, tools::ReadInput(arguments.file));
   Runner runner(arguments, job);
   std::string out;
   for (const std::string& piece : Pieces(text, arguments.split)) {
     auto module = ir::ParseHloText(piece);
-    if (!module.ok()) {
-      return Status(module.status().code(), AtPlace(arguments.file, module.status().message()));
-    }
+    if (!module.ok()) return tools::AtPlace(arguments.file, module.status());
     KILN_RETURN_IF_ERROR(runner.Run(**module));
     // A printed module is always verified, even if passes were not.
     KILN_RETURN_IF_ERROR(ir::Verify(**module));
@@ -272,10 +242,7 @@ Result<std::string> Run(const Arguments& arguments) {
   return out;
 }
 
-int Fail(std::string_view message) {
-  std::cerr << "kiln-opt: " << message << "\n";
-  return 1;
-}
+constexpr std::string_view kTool = "kiln-opt";
 
 int Main(int argc, char** argv) {
   Arguments arguments;
@@ -299,29 +266,21 @@ int Main(int argc, char** argv) {
   app.add_option("--emit", arguments.emit, "what to print: hlo, dot or buffers (hlo)")
       ->check(CLI::IsMember({"hlo", "dot", "buffers"}))
       ->type_name("KIND");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 1;
-  }
+  if (const auto status = tools::Parse(app, argc, argv)) return *status;
   if (arguments.list) {
     List();
     return 0;
   }
-  if (arguments.file.empty()) return Fail("no file is given; --help says more");
+  if (arguments.file.empty()) return tools::Fail(kTool, "no file is given; --help says more");
   auto text = Run(arguments);
-  if (!text.ok()) return Fail(text.status().message());
+  if (!text.ok()) return tools::Fail(kTool, text.status().message());
   std::cout << *text << std::flush;
-  return std::cout ? 0 : Fail("cannot write to standard output");
+  return std::cout ? 0 : tools::Fail(kTool, "cannot write to standard output");
 }
 
 }  // namespace
 }  // namespace kiln
 
 int main(int argc, char** argv) {
-  try {
-    return kiln::Main(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return kiln::Fail("out of memory");
-  }
+  return kiln::tools::Guarded(kiln::kTool, [&] { return kiln::Main(argc, argv); });
 }

@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "tools/command.h"
 #include "tools/kiln_run/check.h"
 #include "tools/kiln_run/workers.h"
 
 namespace kiln::run {
 namespace {
+
+constexpr std::string_view kTool = "kiln-run";
 
 struct Arguments {
   std::string save_to;  // empty: the files are checked
@@ -46,18 +50,14 @@ int Check(const Arguments& arguments) {
       [&](const std::string& path) { return CheckFile(path, arguments.options); }, report);
   std::printf("checked %zu: %zu passed, %zu failed, %zu skipped\n", passed + failed + skipped,
               passed, failed, skipped);
-  if (!all) std::fprintf(stderr, "kiln-run: no process could be made\n");
-  return all && failed == 0 ? 0 : 1;
+  if (!all) return tools::Fail(kTool, "no process could be made");
+  return failed == 0 ? 0 : tools::kFailed;
 }
 
 int Save(const Arguments& arguments) {
-  if (arguments.files.size() != 1) {
-    std::fprintf(stderr, "kiln-run: --save takes one program\n");
-    return 1;
-  }
+  if (arguments.files.size() != 1) return tools::Fail(kTool, "--save takes one program");
   const auto failure = SaveProgram(arguments.files[0], arguments.save_to, arguments.options);
-  if (failure) std::fprintf(stderr, "kiln-run: %s\n", failure->c_str());
-  return failure ? 1 : 0;
+  return failure ? tools::Fail(kTool, *failure) : 0;
 }
 
 int Main(int argc, char** argv) {
@@ -88,7 +88,7 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("files", a.files, "StableHLO text or bytecode, or saved programs to check")
       ->required();
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = tools::Parse(app, argc, argv)) return *status;
   if (a.platform == "reference") a.options.device = "REFERENCE:0";
   if (a.platform == "gpu") a.options.device = "GPU:0";
   return a.save_to.empty() ? Check(a) : Save(a);
@@ -97,4 +97,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace kiln::run
 
-int main(int argc, char** argv) { return kiln::run::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return kiln::tools::Guarded(kiln::run::kTool, [&] { return kiln::run::Main(argc, argv); });
+}

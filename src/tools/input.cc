@@ -1,0 +1,42 @@
+#include "tools/input.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string_view>
+
+#include "base/strings.h"
+
+namespace kiln::tools {
+
+Result<std::string> ReadInput(const std::string& file) {
+  std::ifstream stream;
+  if (file != kStandardInput) {
+    std::error_code error;
+    if (std::filesystem::is_directory(file, error)) return InvalidArgument(file, " is a folder");
+    stream.open(file, std::ios::binary);
+    if (!stream) return NotFound("cannot read ", file);
+  }
+  std::istream& in = file == kStandardInput ? std::cin : stream;
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (in.bad()) return DataLoss("cannot read ", file);
+  return text;
+}
+
+Status AtPlace(const std::string& file, const Status& failure) {
+  const std::string name = file == kStandardInput ? "<stdin>" : file;
+  const std::string_view message = failure.message();
+  constexpr std::string_view kLine = "line ", kColumn = ", column ";
+  const size_t column = message.find(kColumn), colon = message.find(": ");
+  if (!StartsWith(message, kLine) || column == message.npos || colon == message.npos ||
+      column > colon) {
+    return failure.WithContext(name);
+  }
+  const size_t column_digits = column + kColumn.size();
+  return Status(failure.code(),
+                Cat(name, ":", message.substr(kLine.size(), column - kLine.size()), ":",
+                    message.substr(column_digits, colon - column_digits), message.substr(colon)));
+}
+
+}  // namespace kiln::tools
