@@ -5,7 +5,9 @@ include(${CMAKE_CURRENT_LIST_DIR}/KilnAddProgram.cmake)
 # functions is one member with all that it needs, the C++ library's parts included, and one visible
 # symbol; so it gets along with any other C++ library in a program, or none.
 target_compile_options(kiln_rt PRIVATE $<$<CONFIG:Release>:-Os>)
-set(rt_core_options -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-asynchronous-unwind-tables)
+# Nor does it call what distributions' compilers add by themselves.
+set(rt_core_options -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-asynchronous-unwind-tables
+    -fno-stack-protector -U_FORTIFY_SOURCE)
 file(GLOB rt_core CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/rt/*.cc)
 set_source_files_properties(${rt_core} PROPERTIES COMPILE_OPTIONS "${rt_core_options}")
 
