@@ -151,7 +151,8 @@ kiln_aot_pool* kiln_aot_pool_create(int32_t threads);
 /** Destroys a pool of kiln_aot_pool_create(); NULL does nothing. Any thread. */
 void kiln_aot_pool_destroy(kiln_aot_pool* pool);
 
-/** A custom call in a program. */
+/** A custom call in a program. Tuples among its operands and results are flattened, in order, and
+ *  tokens are omitted. */
 typedef struct kiln_aot_call {
   const char* name;               /**< for messages: the op and what it calls */
   const char* target;             /**< the name of the called function in the program */

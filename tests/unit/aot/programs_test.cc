@@ -448,7 +448,8 @@ ENTRY e {
   auto linked = LinkedProgram::Link(*module, {target::HostCpu()}, R"(
 int32_t speak(const kiln_aot_call* call, void* const* arrays, kiln_aot_error* error) {
   (void)error;
-  *(float*)arrays[2] = *(const float*)arrays[0] + (float)call->has_side_effect;
+  if (call->operand_count != 1 || call->result_count != 1) return 3;
+  *(float*)arrays[1] = *(const float*)arrays[0] + (float)call->has_side_effect;
   return 0;
 })");
   ASSERT_TRUE(linked.ok()) << linked.status().ToString();
