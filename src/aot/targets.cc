@@ -4,9 +4,9 @@
 #include <iterator>
 #include <optional>
 
+#include "base/cpu_features.h"
 #include "base/strings.h"
 #include "codegen/cpu_names.h"
-#include "rt/cpu.h"
 #include "target/cpu_features.h"
 
 namespace kiln::aot {
@@ -46,11 +46,11 @@ Machine MachineOf(const target::Target& target) {
 Result<uint64_t> FeatureBits(const target::Target& target) {
   uint64_t bits = 0;
   for (const std::string& feature : target.cpu.features) {
-    const auto* known = std::ranges::find(rt::kCpuFeatures, std::string_view(feature));
-    if (known == std::end(rt::kCpuFeatures)) {
+    const auto* known = std::ranges::find(kCpuFeatures, std::string_view(feature));
+    if (known == std::end(kCpuFeatures)) {
       return Internal("the run time does not know the feature ", feature);
     }
-    bits |= uint64_t{1} << (known - std::begin(rt::kCpuFeatures));
+    bits |= uint64_t{1} << (known - std::begin(kCpuFeatures));
   }
   return bits;
 }

@@ -21,7 +21,7 @@ std::vector<target::Target> X86Levels();
 
 Machine MachineOf(const target::Target& target);
 
-// The bits of its features (rt/cpu.h).
+// The bits of its features, by their numbers in kCpuFeatures.
 Result<uint64_t> FeatureBits(const target::Target& target);
 
 }  // namespace kiln::aot

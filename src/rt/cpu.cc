@@ -1,5 +1,7 @@
 #include "rt/cpu.h"
 
+#include "base/cpu_features.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif

@@ -52,7 +52,7 @@ enum {
 // The program for one target.
 typedef struct kiln_aot_code {
   const char* target;
-  uint64_t features;  // by number in rt::kCpuFeatures, those that the processor must have
+  uint64_t features;  // by number in kCpuFeatures, those that the processor must have
   kiln_entry_fn entry;
   kiln_entry_fn prologue;  // NULL: all constants are in the object
   const kiln_aot_buffer* buffers;

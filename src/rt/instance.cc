@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/cpu_features.h"
 #include "rt/cpu.h"
 #include "rt/error.h"
 

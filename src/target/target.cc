@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/cpu_features.h"
 #include "base/strings.h"
 #include "target/cpu_features.h"
 
@@ -110,16 +111,11 @@ std::string Target::ToString() const {
 }
 
 Target X86WithFeatures(const std::vector<std::string>& features) {
-  // Those that code generation may use.
-  constexpr std::string_view kKnown[] = {
-      "sse4.1",   "sse4.2",     "popcnt",     "avx",      "avx2",     "fma",
-      "bmi",      "bmi2",       "avx512f",    "avx512cd", "avx512bw", "avx512dq",
-      "avx512vl", "avx512vnni", "avx512bf16", "lzcnt",    "f16c"};
   Target t;
   t.kind = Kind::kCpu;
   Cpu& cpu = t.cpu;
   cpu.triple = "x86_64-unknown-linux-gnu";
-  for (std::string_view known : kKnown) {
+  for (std::string_view known : kCpuFeatures) {
     if (std::ranges::find(features, known) != features.end()) cpu.features.emplace_back(known);
   }
   cpu.has_fma = cpu.Has("fma");
