@@ -176,7 +176,7 @@ KILN_API kiln_error* kiln_buffer_read_part(kiln_buffer* buffer, size_t offset, v
  *  @param data must stay unchanged until `done`
  *  @param done receives one reference to an event that is ready at the end of the copy
  *  @return OUT_OF_RANGE if the part is not in the buffer; INVALID_ARGUMENT if it is in read-only
- *         memory
+ *         memory; FAILED_PRECONDITION if it is bound as a frozen argument
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_write_part(kiln_buffer* buffer, size_t offset, const void* data,

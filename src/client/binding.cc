@@ -1,5 +1,7 @@
 // The checks of an execution.
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/short_list.h"
@@ -71,7 +73,7 @@ Status Execution::Bind(std::span<Buffer* const> arguments, std::span<Buffer* con
       buffers_.emplace_back();
       continue;
     }
-    KILN_RETURN_IF_ERROR(BindBuffer("argument", i, *given++, signature.parameters[i]));
+    KILN_RETURN_IF_ERROR(BindBuffer(Access::kRead, i, *given++, signature.parameters[i]));
   }
   for (size_t i = 0; i < options_.donated.size(); ++i) {
     if (!options_.donated[i]) continue;
@@ -111,38 +113,20 @@ Status Execution::BindResult(size_t number, Buffer* given) {
                                 " must be donated, as result ", number, " is in its memory");
     }
   }
-  if (given) return BindBuffer("result", number, given, signature.results[number]);
+  if (given) return BindBuffer(Access::kWrite, number, given, signature.results[number]);
   KILN_ASSIGN_OR_RETURN(Ref<Buffer> made,
                         Buffer::Allocate(executable_->device(), signature.results[number]));
   buffers_.push_back(std::move(made));
   return OkStatus();
 }
 
-Status Execution::BindBuffer(std::string_view kind, size_t number, Buffer* buffer,
-                             const Shape& shape) {
-  auto fail = [&](const auto&... message) {
-    const auto& names = executable_->signature().parameter_names;
-    std::string label = kind == "argument" && number < names.size()
-                            ? Cat(kind, " ", number, " '", names[number], "'")
-                            : Cat(kind, " ", number);
-    return InvalidArgument("'", executable_->name(), "': ", label, message...);
-  };
-  if (!buffer) return fail(" is NULL; expected ", shape);
-  Device& device = executable_->device();
-  if (&buffer->device() != &device) {
-    return fail(" is on ", buffer->device().name(),
-                &buffer->client() == &device.client() ? "" : " of another context", "; expected ",
-                device.name());
-  }
-  if (buffer->is_donated()) {
-    return FailedPrecondition("'", executable_->name(), "': ", kind, " ", number,
-                              " has been donated to an execution");
-  }
-  if (kind == "result" && buffer->storage().is_read_only()) return fail(" is in read-only memory");
-  if (kind == "result") KILN_RETURN_IF_ERROR(buffer->CheckNotFrozen());
-  if (!buffer->shape().SameTypeAndDimensions(shape)) {
-    return fail(" is ", buffer->shape(), "; expected ", shape);
-  }
+// An argument is read, a result written.
+Status Execution::BindBuffer(Access access, size_t number, Buffer* buffer, const Shape& shape) {
+  KILN_RETURN_IF_ERROR(CheckBuffer(buffer, executable_->device(), shape, access, [&] {
+    return Cat("'", executable_->name(), "': ",
+               access == Access::kRead ? ArgumentName(executable_->signature(), number)
+                                       : Cat("result ", number));
+  }));
   buffers_.push_back(Ref<Buffer>::Share(buffer));
   return OkStatus();
 }
@@ -157,15 +141,25 @@ Status Execution::CheckOverlaps(std::span<Buffer* const> given_results) const {
     std::byte* const data = buffer->data();
     ranges.push_back({data, data + buffer->bytes(), i, is_result || IsDonated(i)});
   }
-  const auto [one, other] = FindOverlap(std::span(ranges.data(), ranges.size()));
-  if (!one) return OkStatus();
   auto name_of = [&](const Range& range) {
     const size_t i = range.buffer;
     if (i >= argument_count_) return Cat("result ", i - argument_count_);
     return Cat(range.is_written ? "donated argument " : "argument ", i);
   };
-  return InvalidArgument("'", executable_->name(), "': ", name_of(*one), " shares memory with ",
-                         name_of(*other));
+  auto fail = [&](const Range& written, const std::string& other) {
+    return InvalidArgument("'", executable_->name(), "': ", name_of(written),
+                           " shares memory with ", other);
+  };
+  const std::span all(ranges.data(), ranges.size());
+  const auto [one, other] = FindOverlap(all);
+  if (one) return fail(*one, name_of(*other));
+  for (const Range& range : frozen_ ? all : std::span<Range>()) {
+    // A frozen buffer is not donated: Claim.
+    if (!range.is_written || buffers_[range.buffer]->is_frozen()) continue;
+    const std::optional<size_t> bound = frozen_->FindOverlap(range.begin, range.end);
+    if (bound) return fail(range, Cat("frozen argument ", *bound));
+  }
+  return OkStatus();
 }
 
 }  // namespace kiln::client

@@ -80,11 +80,6 @@ Status Buffer::CheckNotDonated() const {
   return FailedPrecondition("the buffer of ", shape_, " has been donated to an execution");
 }
 
-Status Buffer::CheckNotFrozen() const {
-  if (!is_frozen()) return OkStatus();
-  return FailedPrecondition("the buffer of ", shape_, " is bound as a frozen argument");
-}
-
 bool Buffer::Donate() {
   if (donated_.exchange(true)) return false;
   if (!is_frozen()) return true;

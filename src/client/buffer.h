@@ -51,8 +51,6 @@ class Buffer : public Counted<Buffer> {
   bool Freeze();
   void Thaw() { frozen_.fetch_sub(1); }
   bool is_frozen() const { return frozen_.load() != 0; }
-  // FAILED_PRECONDITION if it is frozen.
-  Status CheckNotFrozen() const;
   // A reader whose use is not recorded yet, or never will be: who has donated the buffer waits for
   // its end. False if the buffer has been donated.
   bool Pin();

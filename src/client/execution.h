@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "base/status.h"
 #include "base/trace.h"
 #include "client/buffer.h"
+#include "client/buffer_checks.h"
 #include "client/event.h"
 #include "client/executable.h"
 #include "client/time_limit.h"
@@ -61,7 +61,7 @@ class Execution {
 
  private:
   // --- binding.cc
-  Status BindBuffer(std::string_view kind, size_t number, Buffer* buffer, const Shape& shape);
+  Status BindBuffer(Access access, size_t number, Buffer* buffer, const Shape& shape);
   Status BindResult(size_t number, Buffer* given);
   Status CheckOverlaps(std::span<Buffer* const> given_results) const;
 

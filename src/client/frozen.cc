@@ -1,9 +1,11 @@
 #include "client/frozen.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/strings.h"
+#include "client/buffer_checks.h"
 
 namespace kiln::client {
 
@@ -17,6 +19,7 @@ class BoundArguments::Hold {
   Hold& operator=(const Hold&) = delete;
 
   const std::byte* address() const { return buffer_->data(); }
+  int64_t bytes() const { return buffer_->bytes(); }
 
  private:
   const Ref<Buffer> buffer_;
@@ -24,6 +27,28 @@ class BoundArguments::Hold {
 
 const std::byte* BoundArguments::address(size_t argument) const {
   return kept_[argument] ? kept_[argument]->address() : nullptr;
+}
+
+void BoundArguments::FindRanges() {
+  ranges_.clear();
+  for (size_t a = 0; a < kept_.size(); ++a) {
+    if (!kept_[a] || kept_[a]->bytes() == 0) continue;
+    const std::byte* begin = kept_[a]->address();
+    ranges_.push_back({begin, begin + kept_[a]->bytes(), a});
+  }
+  std::ranges::sort(ranges_, {}, &Range::begin);
+  for (size_t i = 1; i < ranges_.size(); ++i) {
+    const Range& before = ranges_[i - 1];
+    if (before.end > ranges_[i].end) ranges_[i] = {ranges_[i].begin, before.end, before.argument};
+  }
+}
+
+std::optional<size_t> BoundArguments::FindOverlap(const std::byte* begin,
+                                                  const std::byte* end) const {
+  const auto behind = std::ranges::lower_bound(ranges_, end, {}, &Range::begin);
+  if (behind == ranges_.begin()) return std::nullopt;
+  const Range& last = *std::prev(behind);
+  return last.end > begin ? std::optional(last.argument) : std::nullopt;
 }
 
 FrozenArguments::FrozenArguments(Device& device, runtime::LoadedExecutable& loaded)
@@ -45,35 +70,22 @@ FrozenArguments::FrozenArguments(Device& device, runtime::LoadedExecutable& load
 FrozenArguments::~FrozenArguments() = default;
 
 std::string FrozenArguments::NameOf(size_t argument) const {
-  const auto& names = program_.signature.parameter_names;
-  return argument < names.size() ? Cat("argument ", argument, " '", names[argument], "'")
-                                 : Cat("argument ", argument);
+  return Cat("'", program_.name, "': ", ArgumentName(program_.signature, argument));
 }
 
 Result<std::shared_ptr<const FrozenArguments::Hold>> FrozenArguments::Take(size_t argument,
                                                                            Buffer* buffer) const {
-  auto fail = [&](const auto&... message) {
-    return InvalidArgument("'", program_.name, "': ", NameOf(argument), message...);
-  };
   if (argument >= kept_.size()) {
-    return fail(" cannot be bound; there are ", kept_.size(), " arguments");
+    return InvalidArgument(NameOf(argument), " cannot be bound; there are ", kept_.size(),
+                           " arguments");
   }
-  if (!Has(argument)) return fail(" is not frozen");
+  if (!Has(argument)) return InvalidArgument(NameOf(argument), " is not frozen");
   const Shape& shape = program_.signature.parameters[argument];
-  if (!buffer) return fail(" is NULL; expected ", shape);
-  if (&buffer->device() != &device_) {
-    return fail(" is on ", buffer->device().name(),
-                &buffer->client() == &device_.client() ? "" : " of another context", "; expected ",
-                device_.name());
-  }
-  if (!buffer->shape().SameTypeAndDimensions(shape)) {
-    return fail(" is ", buffer->shape(), "; expected ", shape);
-  }
   // A donation can be taken back.
-  while (!buffer->Freeze()) {
-    Status status = buffer->CheckNotDonated();
-    if (!status.ok()) return status.WithContext(Cat("'", program_.name, "': ", NameOf(argument)));
-  }
+  do {
+    KILN_RETURN_IF_ERROR(
+        CheckBuffer(buffer, device_, shape, Access::kRead, [&] { return NameOf(argument); }));
+  } while (!buffer->Freeze());
   auto hold = std::make_shared<const Hold>(Ref<Buffer>::Share(buffer));
   KILN_RETURN_IF_ERROR(buffer->WaitForValue());
   const auto alignment = static_cast<uintptr_t>(loaded_.argument_alignment(argument));
@@ -101,8 +113,8 @@ Result<std::vector<size_t>> FrozenArguments::GroupsOf(std::span<const size_t> ar
     if (lacking == members.end()) {
       groups.push_back(*group);
     } else if (is_bound_[*lacking]) {
-      return FailedPrecondition("'", program_.name, "': ", NameOf(argument),
-                                " is bound anew without ", NameOf(*lacking),
+      return FailedPrecondition(NameOf(argument), " is bound anew without ",
+                                ArgumentName(program_.signature, *lacking),
                                 ", which is computed with it and has not been kept");
     }
   }
@@ -114,7 +126,7 @@ Status FrozenArguments::Bind(std::span<const size_t> arguments, std::span<Buffer
   for (size_t i = 0; i < arguments.size(); ++i) {
     KILN_ASSIGN_OR_RETURN(auto hold, Take(arguments[i], buffers[i]));
     if (std::exchange(given[arguments[i]], std::move(hold))) {
-      return InvalidArgument("'", program_.name, "': ", NameOf(arguments[i]), " is given twice");
+      return InvalidArgument(NameOf(arguments[i]), " is given twice");
     }
   }
   // Let go after the locks: the end of a buffer may call functions of the user.
@@ -140,8 +152,9 @@ Status FrozenArguments::Bind(std::span<const size_t> arguments, std::span<Buffer
       addresses[a] = there[a] ? there[a]->address() : nullptr;
     KILN_ASSIGN_OR_RETURN(next->binding_, loaded_.Bind(next->binding_.get(), groups, addresses));
   }
-  // From here on nothing fails.
+  next->FindRanges();
   std::vector<bool> is_bound = is_bound_;
+  // From here on nothing fails.
   for (const size_t argument : arguments) {
     waiting_[argument] = group_of_[argument] ? given[argument] : nullptr;
     is_bound[argument] = true;
@@ -162,8 +175,7 @@ Result<std::shared_ptr<const BoundArguments>> FrozenArguments::Bound() const {
   if (missing_ == 0) return bound_;
   for (size_t a = 0; a < kept_.size(); ++a) {
     if (Has(a) && !is_bound_[a]) {
-      return FailedPrecondition("'", program_.name, "': ", NameOf(a),
-                                " is frozen and has not been bound");
+      return FailedPrecondition(NameOf(a), " is frozen and has not been bound");
     }
   }
   return Internal("no frozen argument is missing");

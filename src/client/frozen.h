@@ -22,12 +22,23 @@ class BoundArguments {
   // The memory of an argument that runs read as it is; null of another one.
   const std::byte* address(size_t argument) const;
   const runtime::Binding* binding() const { return binding_.get(); }
+  // An argument that runs read as it is, with memory between the addresses.
+  std::optional<size_t> FindOverlap(const std::byte* begin, const std::byte* end) const;
 
  private:
   friend class FrozenArguments;
   class Hold;
+  // The memory of a kept argument, or of one before it that ends later.
+  struct Range {
+    const std::byte *begin, *end;
+    size_t argument;
+  };
+
+  void FindRanges();
+
   // By argument.
   std::vector<std::shared_ptr<const Hold>> kept_;
+  std::vector<Range> ranges_;  // by `begin`; the ends ascend, too
   std::shared_ptr<const runtime::Binding> binding_;
 };
 
@@ -52,6 +63,7 @@ class FrozenArguments {
   using Hold = BoundArguments::Hold;
   using Holds = std::vector<std::shared_ptr<const Hold>>;
 
+  // "'program': argument 1 'name'", in messages.
   std::string NameOf(size_t argument) const;
   Result<std::shared_ptr<const Hold>> Take(size_t argument, Buffer* buffer) const;
   Result<std::vector<size_t>> GroupsOf(std::span<const size_t> arguments, const Holds& there) const;

@@ -9,6 +9,7 @@
 
 #include "base/exception.h"
 #include "base/strings.h"
+#include "client/buffer_checks.h"
 #include "client/dependencies.h"
 
 namespace kiln::client {
@@ -150,22 +151,6 @@ Ref<Event> Start(Device& device, std::unique_ptr<QueuedTransfer> transfer, bool 
   return event;
 }
 
-// Of a buffer of the user's for a copy.
-Status CheckTarget(const Buffer& buffer, const Device& device, const Shape& shape) {
-  if (&buffer.device() != &device) {
-    return InvalidArgument("the buffer for the result is on ", buffer.device().name(),
-                           "; expected ", device.name());
-  }
-  if (!buffer.shape().SameTypeAndDimensions(shape)) {
-    return InvalidArgument("the buffer for the result is ", buffer.shape(), "; expected ", shape);
-  }
-  if (buffer.storage().is_read_only()) {
-    return InvalidArgument("the buffer for the result is in read-only memory");
-  }
-  KILN_RETURN_IF_ERROR(buffer.CheckNotFrozen());
-  return buffer.CheckNotDonated();
-}
-
 Status CheckPart(const Buffer& buffer, int64_t offset, int64_t bytes) {
   if (offset < 0 || bytes < 0 || offset > buffer.bytes() || bytes > buffer.bytes() - offset) {
     return OutOfRange("the part of ", bytes, " bytes at ", offset, " is not in ", buffer.shape(),
@@ -184,7 +169,8 @@ Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void*
     KILN_RETURN_IF_ERROR(device.runtime().CopyFromHost(buffer->data(), data, buffer->bytes()));
     return buffer;
   }
-  KILN_RETURN_IF_ERROR(CheckTarget(*given, device, shape));
+  KILN_RETURN_IF_ERROR(CheckBuffer(given, device, shape, Access::kWrite,
+                                   [] { return "the buffer for the result"; }));
   given->WaitForUses();
   const TransferSpan span(device.client(), trace, kHost, device.name(), given->bytes());
   KILN_RETURN_IF_ERROR(device.runtime().CopyFromHost(given->data(), data, given->bytes()));
@@ -235,10 +221,8 @@ Result<Ref<Event>> StartCopyToHost(Buffer& buffer, int64_t offset, void* data, i
 
 Result<Ref<Event>> StartWrite(Buffer& buffer, int64_t offset, const void* data, int64_t bytes) {
   KILN_RETURN_IF_ERROR(CheckPart(buffer, offset, bytes));
-  if (buffer.storage().is_read_only()) {
-    return InvalidArgument("the buffer to be written is in read-only memory");
-  }
-  KILN_RETURN_IF_ERROR(buffer.CheckNotFrozen());
+  // A donated one may be waiting for this write.
+  KILN_RETURN_IF_ERROR(CheckWritable(buffer, [] { return "the buffer to be written"; }));
   Device& device = buffer.device();
   auto copy = [to = Ref<Buffer>::Share(&buffer), offset, data, bytes] {
     const TransferSpan span(to->client(), nullptr, kHost, to->device().name(), bytes);

@@ -249,7 +249,7 @@ static void donation(void) {
   float values[4];
   FAILS(KILN_FAILED_PRECONDITION, "has been donated",
         kiln_buffer_copy_to_host(args[1], values, sizeof values));
-  FAILS(KILN_FAILED_PRECONDITION, "argument 1 has been donated",
+  FAILS(KILN_FAILED_PRECONDITION, "argument 1 'y' has been donated",
         kiln_executable_run(e, NULL, args, 2, &given, 1));
   /* The memory stays with the result. */
   kiln_buffer_release(args[1]);
