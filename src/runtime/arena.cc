@@ -3,19 +3,26 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
-#include <new>
 
 #include "base/stack.h"
 
 namespace kiln::runtime {
 namespace {
 
-// From here on memory is aligned to huge pages and asks for them: a fault then costs a 512th.
-constexpr size_t kHugePage = 2 << 20;
-constexpr int64_t kHugeFrom = 4 << 20;
+// Memory of at least one huge page is aligned to them and asks for them: faults and translations of
+// addresses then cost a 512th.
+constexpr auto kHugePage = static_cast<int64_t>(BlockPool::kHugePage);
 
-size_t AlignmentFor(int64_t bytes) {
-  return bytes >= kHugeFrom ? kHugePage : Allocator::kAlignment;
+// Sanitizers look after each block of malloc's.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kHasPool = false;
+#else
+constexpr bool kHasPool = true;
+#endif
+
+bool IsPooled(int64_t bytes) {
+  return kHasPool && bytes >= static_cast<int64_t>(BlockPool::kLeast) &&
+         bytes < static_cast<int64_t>(BlockPool::kMost);
 }
 
 }  // namespace
@@ -25,10 +32,14 @@ Result<std::byte*> Allocator::Allocate(int64_t bytes) {
   void* memory = nullptr;
   if (hooks_.allocate) {
     OnCallersStack([&] { memory = hooks_.allocate(hooks_.user_data, size, kAlignment); });
+  } else if (IsPooled(bytes)) {
+    memory = pool_.Allocate(size);
   } else {
-    size_t alignment = AlignmentFor(bytes);
-    if (posix_memalign(&memory, alignment, size) != 0) memory = nullptr;
-    if (memory && alignment == kHugePage) madvise(memory, size, MADV_HUGEPAGE);
+    const bool huge = bytes >= kHugePage;
+    if (posix_memalign(&memory, huge ? BlockPool::kHugePage : kAlignment, size) != 0) {
+      memory = nullptr;
+    }
+    if (memory && huge) madvise(memory, size, MADV_HUGEPAGE);
   }
   if (!memory) {
     return ResourceExhausted("out of memory: ", bytes, " bytes asked for, ", live_bytes(),
@@ -51,6 +62,8 @@ void Allocator::Deallocate(std::byte* memory, int64_t bytes) {
                           kAlignment);
       });
     }
+  } else if (IsPooled(bytes)) {
+    pool_.Deallocate(memory, static_cast<size_t>(bytes));
   } else {
     std::free(memory);
   }

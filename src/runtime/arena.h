@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/block_pool.h"
 
 namespace kiln::runtime {
 
@@ -46,6 +47,7 @@ class Allocator final : public MemorySource {
 
  private:
   AllocatorHooks hooks_;
+  BlockPool pool_;
   std::atomic<int64_t> live_{0}, peak_{0};
 };
 

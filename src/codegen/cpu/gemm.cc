@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/integers.h"
 #include "base/strings.h"
 #include "codegen/cpu/gemm_internal.h"
 #include "codegen/llvm_session.h"
@@ -24,6 +25,10 @@ namespace {
 constexpr int kMostRows = 14;
 // A shared gemm's argument that the shape begins with.
 constexpr size_t kFirstOfShape = 8;
+// How far ahead of inner products their columns are asked for, about: a page of 4 kB at a core's
+// share of the memory takes as long to be read as its address takes to be translated, so that the
+// translations of several have to be under way.
+constexpr int64_t kInnerAheadBytes = 12 << 10;
 
 // Where the operands are: `c`, or the function `finish` to which tiles of results are handed.
 struct Operands {
@@ -413,8 +418,11 @@ class GemmLoops {
       }
       o.b = e_.Offset(b_panel_, e_.Scale(column, column_bytes));
       if (s_.prefetch_b && p_.b_n == p_.k) {
-        // The next columns, which follow these without a gap.
-        o.prefetch = {e_.Offset(o.b, s_.nr * column_bytes)};
+        // Columns farther on, which follow these without a gap; at the end the last ones again.
+        const int64_t groups = CeilDiv(kInnerAheadBytes, s_.nr * column_bytes);
+        Value* last = e_.Int(std::max<int64_t>(p_.n - s_.nr, 0));
+        Value* ahead = e_.Min(e_.Add(column, e_.Int(groups * s_.nr)), last);
+        o.prefetch = {e_.Offset(b_panel_, e_.Scale(ahead, column_bytes))};
         const int64_t step = s_.nr * s_.lanes * e_.b_bytes;
         o.prefetch_step = e_.Int(step);
         o.prefetch_lines = (step + gemm::kLineBytes - 1) / gemm::kLineBytes;
