@@ -23,6 +23,7 @@ static char* program_path(const char* folder, const char* kind, const kiln_graph
   hash = hash_text(hash, kiln_device_name(device, NULL));
   hash = hash_text(hash, kiln_device_description(device, NULL));
   kiln_text_release(text);
+  hash = hash_text(hash, "decode: frozen weights"); /* not in the graph */
   return format_text("%s/%s-%016" PRIx64 ".kiln", folder, kind, hash);
 }
 
@@ -40,21 +41,36 @@ static void save_program(const char* path, const kiln_executable* executable) {
   kiln_error_release(error);
 }
 
+/* The number of the first weight among the arguments of a program. */
+static size_t first_weight(const language_model* m) {
+  return STEP_CACHES + 2 * (size_t)m->config.layers;
+}
+
+/* The numbers of the weights. */
+static size_t* weight_numbers(const language_model* m) {
+  size_t* numbers = allocate(m->argument_count, sizeof(size_t));
+  for (size_t i = 0; i < m->argument_count; ++i) numbers[i] = first_weight(m) + i;
+  return numbers;
+}
+
 /* The caches are results in the memory of the arguments. */
-static kiln_executable* compile_program(kiln_graph* graph, const model_config* config,
-                                        kiln_device* device) {
-  size_t count = 2 * (size_t)config->layers;
+static kiln_executable* compile_program(const language_model* m, kiln_graph* graph,
+                                        int frozen_weights) {
+  size_t count = 2 * (size_t)m->config.layers, *weights = weight_numbers(m);
   kiln_alias* aliases = allocate(count, sizeof(kiln_alias));
   for (size_t i = 0; i < count; ++i) {
     aliases[i] = (kiln_alias){STEP_NEW_CACHES + i, STEP_CACHES + i, 1, 0};
   }
   kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
-  options.device = device;
+  options.device = m->device;
   options.aliases = aliases;
   options.alias_count = count;
+  options.frozen = weights;
+  options.frozen_count = frozen_weights ? m->argument_count : 0;
   kiln_executable* executable;
   check(kiln_graph_compile(graph, &options, &executable), "compile");
   free(aliases);
+  free(weights);
   return executable;
 }
 
@@ -67,7 +83,7 @@ static kiln_executable* make_program(language_model* m, kiln_dtype dtype, int64_
   if (executable) {
     ++m->programs_loaded;
   } else {
-    executable = compile_program(graph, &m->config, m->device);
+    executable = compile_program(m, graph, tokens == 1);
     if (path) save_program(path, executable);
   }
   kiln_graph_release(graph);
@@ -76,6 +92,15 @@ static kiln_executable* make_program(language_model* m, kiln_dtype dtype, int64_
 }
 
 /* --- Models ------------------------------------------------------------------------------------*/
+
+/* In the order of the programs' parameters. */
+static void add_weight_arguments(language_model* m) {
+  m->arguments = allocate(2 * m->list.count, sizeof(kiln_buffer*));
+  for (size_t i = 0; i < m->list.count; ++i) {
+    m->arguments[m->argument_count++] = m->weights[i].values;
+    if (m->weights[i].scales) m->arguments[m->argument_count++] = m->weights[i].scales;
+  }
+}
 
 language_model make_model(const model_config* config, model_weight* weights, kiln_dtype dtype,
                           int64_t capacity, kiln_context* context, kiln_device* device,
@@ -87,8 +112,12 @@ language_model make_model(const model_config* config, model_weight* weights, kil
                       .context = context,
                       .device = device,
                       .capacity = steps * PREFILL_TOKENS};
+  add_weight_arguments(&m);
   m.prefill = make_program(&m, dtype, PREFILL_TOKENS, programs);
   m.decode = make_program(&m, dtype, 1, programs);
+  size_t* weight_arguments = weight_numbers(&m);
+  check(kiln_executable_bind(m.decode, weight_arguments, m.arguments, m.argument_count), "bind");
+  free(weight_arguments);
   m.caches = allocate(2 * (size_t)config->layers, sizeof(kiln_buffer*));
   const int64_t dims[] = {m.capacity, config->key_heads, config->head_size};
   for (int64_t i = 0; i < 2 * config->layers; ++i) {
@@ -105,6 +134,7 @@ void release_model(language_model* m) {
   kiln_executable_release(m->prefill);
   kiln_executable_release(m->decode);
   release_weights(m->weights, m->list.count);
+  free(m->arguments);
   free(m->caches);
   free(m->logits);
   free(m->list.specs);
@@ -117,8 +147,7 @@ static void run_step(language_model* m, kiln_executable* program, const int32_t*
                      int64_t room, int64_t count) {
   size_t caches = 2 * (size_t)m->config.layers;
   const int32_t position = (int32_t)m->length, last = (int32_t)count - 1;
-  kiln_buffer** arguments =
-      allocate(STEP_CACHES + caches + 2 * m->list.count, sizeof(kiln_buffer*));
+  kiln_buffer** arguments = allocate(first_weight(m) + m->argument_count, sizeof(kiln_buffer*));
   kiln_buffer** results = allocate(STEP_NEW_CACHES + caches, sizeof(kiln_buffer*));
   size_t* donated = allocate(caches, sizeof(size_t));
   arguments[STEP_TOKENS] = s32_buffer(m->device, &room, 1, tokens);
@@ -129,9 +158,9 @@ static void run_step(language_model* m, kiln_executable* program, const int32_t*
     donated[i] = argument_count;
     arguments[argument_count++] = m->caches[i];
   }
-  for (size_t i = 0; i < m->list.count; ++i) {
-    arguments[argument_count++] = m->weights[i].values;
-    if (m->weights[i].scales) arguments[argument_count++] = m->weights[i].scales;
+  if (program == m->prefill) {
+    memcpy(arguments + argument_count, m->arguments, m->argument_count * sizeof(kiln_buffer*));
+    argument_count += m->argument_count;
   }
   results[STEP_LOGITS] = m->logits_buffer;
   kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;

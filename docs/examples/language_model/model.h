@@ -18,7 +18,9 @@ typedef struct {
   kiln_context* context;
   kiln_device* device;
   kiln_executable *prefill, *decode;
-  int programs_loaded;  /* of the two, from files */
+  int programs_loaded;     /* of the two, from files */
+  kiln_buffer** arguments; /* the weights as arguments of a program; borrowed */
+  size_t argument_count;
   kiln_buffer** caches; /* keys and values of each layer */
   kiln_buffer* logits_buffer;
   float* logits;    /* of the next token, in the host's memory */
@@ -26,7 +28,9 @@ typedef struct {
   int64_t length;   /* tokens in the caches */
 } language_model;
 
-/* Makes a model of weights, which it takes over.
+/* Makes a model of weights, which it takes over. They are frozen arguments of the decode, where
+ * kernels read them as they are, and arguments of each step of the prefill: packed for its many
+ * rows they would be in memory twice.
  *   dtype     of the matrices: KILN_F32, KILN_BF16 or KILN_S8
  *   capacity  the most tokens of a text; rounded up to whole steps of the prefill
  *   programs  a folder in which the compiled programs are kept for the next start; NULL: none */
