@@ -14,6 +14,7 @@
 #include "kiln/executable.h"
 #include "kiln/export.h"
 #include "kiln/function.h"
+#include "kiln/gradient.h"
 #include "kiln/graph.h"
 #include "kiln/nn.h"
 #include "kiln/ops.h"

@@ -135,6 +135,12 @@ void kiln_graph::Register(Instruction* instruction) {
   ++version_;
 }
 
+void kiln_graph::RegisterNew() {
+  for (Instruction* instruction : entry().instructions()) {
+    if (!indices_.contains(instruction)) Register(instruction);
+  }
+}
+
 Status kiln::capi::WithOperands(const Status& status, Opcode opcode,
                                 std::span<Instruction* const> operands) {
   if (status.ok() || operands.empty()) return status;

@@ -42,6 +42,8 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   // Adds an instruction to the entry, with shape inference, whose errors get the operands' names.
   // It gets what the scopes have for it.
   kiln::Result<kiln::ir::Instruction*> Add(kiln::ir::InstructionSpec spec);
+  // Makes values of the entry's instructions that are not registered yet.
+  void RegisterNew();
   void SetRoot(kiln::ir::Instruction* root);
   kiln_value IdOf(const kiln::ir::Instruction* instruction) const;
   // For 0, the result of a failed call, the graph's error.

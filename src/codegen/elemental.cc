@@ -483,6 +483,10 @@ Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
       return math.Pow(x, y);
     case Opcode::kHypot:
       return EmitHypot(b, x, y);
+    case Opcode::kMultiplyNoNan: {
+      Value* zero = llvm::Constant::getNullValue(x->getType());
+      return b.CreateSelect(b.CreateFCmpOEQ(x, zero), zero, b.CreateFMul(x, y));
+    }
     case Opcode::kZeta:
       return math.Zeta(x, y);
     case Opcode::kPolygamma:

@@ -16,6 +16,8 @@ namespace kiln::ir {
 template <typename T>
 class InstructionMap {
  public:
+  // For a few instructions of a large computation.
+  InstructionMap() = default;
   // Any instruction may be a key; the computation's present ones are found fast.
   explicit InstructionMap(const Computation& computation) {
     const int64_t count = computation.instruction_count();
@@ -77,6 +79,7 @@ class InstructionMap {
 
 class InstructionSet {
  public:
+  InstructionSet() = default;
   explicit InstructionSet(const Computation& computation) : map_(computation) {}
   // Whether it was not there.
   bool Insert(const Instruction* i) { return map_.Insert(i, {}); }

@@ -10,13 +10,13 @@ namespace {
 
 constexpr OpInfo kOps[] = {
 #define KILN_OP(Name, text, operands, attributes, inference, evaluator, types, traits, cost, role, \
-                doc)                                                                               \
-  {Opcode::k##Name, text,         operands,     attributes, types,                                 \
-   traits,          OpCost::cost, OpRole::role, kNoBound,   doc},
+                gradient, doc)                                                                     \
+  {Opcode::k##Name, text,         operands,     attributes, types,    traits,                      \
+   OpCost::cost,    OpRole::role, kNoBound,     gradient,   doc},
 #define KILN_ELEMENTWISE_OP(Name, text, operands, attributes, inference, types, traits, cost, \
-                            accuracy, doc)                                                    \
+                            accuracy, gradient, doc)                                          \
   {Opcode::k##Name,         text,         operands,           attributes, types,              \
-   (traits) | kElementwise, OpCost::cost, OpRole::kElemental, accuracy,   doc},
+   (traits) | kElementwise, OpCost::cost, OpRole::kElemental, accuracy,   gradient, doc},
 #include "ops/ops.def"
 };
 

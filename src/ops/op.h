@@ -90,6 +90,40 @@ constexpr Accuracy WithinOfOne(double f16, double bf16, double f32, double f64) 
 }
 inline constexpr Accuracy kNearest = Within(0.5, 0.5, 0.5, 0.5), kNoBound = {};
 
+// The rules by which an op is differentiated, a mask, which the room grad has (grad/rules.h).
+// Without rules the derivative is zero, or, with a reason, there is none.
+struct GradientRules {
+  enum : uint32_t {
+    kPartial = 1 << 0,
+    kTranspose = 1 << 1,
+    kInEach = 1 << 2,
+    kTangent = 1 << 3,
+    kExpansion = 1 << 4,
+    kOfFlow = 1 << 5,
+  };
+  uint32_t rules = 0;
+  std::string_view reason = {};
+
+  constexpr bool Has(uint32_t rule) const { return (rules & rule) == rule; }
+  constexpr GradientRules operator|(GradientRules other) const { return {rules | other.rules}; }
+};
+// No operand, or no function of floats, or one that is constant between its jumps.
+inline constexpr GradientRules kFlat = {};
+// Elementwise: the partial derivative by each operand.
+inline constexpr GradientRules kPartials = {GradientRules::kPartial};
+// Linear in its float operands together, or in each of them with the others held.
+inline constexpr GradientRules kLinear = {GradientRules::kTranspose};
+inline constexpr GradientRules kMultilinear = {GradientRules::kTranspose | GradientRules::kInEach};
+// The result's tangent by the operands'.
+inline constexpr GradientRules kTangents = {GradientRules::kTangent};
+// By other ops that compute the same.
+inline constexpr GradientRules kExpanded = {GradientRules::kExpansion};
+// It runs computations, which are differentiated.
+inline constexpr GradientRules kFlow = {GradientRules::kOfFlow};
+// It only hands values on: differentiation looks through it.
+inline constexpr GradientRules kTuples = {};
+constexpr GradientRules NoGradient(std::string_view reason) { return {0, reason}; }
+
 struct OpInfo {
   Opcode opcode;
   std::string_view name;        // HLO's
@@ -100,6 +134,7 @@ struct OpInfo {
   OpCost cost;
   OpRole role;
   Accuracy accuracy;  // kNoBound of ops that are not elementwise
+  GradientRules gradient;
   std::string_view doc;
 };
 

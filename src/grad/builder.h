@@ -1,0 +1,49 @@
+// The builder of derivatives: instructions at the end of a computation.
+#pragma once
+
+#include <utility>
+
+#include "grad/derivative.h"
+#include "ir/builder.h"
+
+namespace kiln::grad {
+
+class Builder : public ir::Builder {
+ public:
+  explicit Builder(ir::Computation* computation)
+      : ir::Builder(computation, nullptr, {}, Operands::kTrusted) {}
+
+  // New instructions belong to this one: they get its op_name and its frontend attributes, among
+  // them the marks for sessions, so that a derivative runs where the op does. Returns the former.
+  const ir::Instruction* SetOrigin(const ir::Instruction* origin) {
+    return std::exchange(origin_, origin);
+  }
+
+  ir::Instruction* Zeros(const Shape& shape);
+  // The array or tuple, with zeros where the derivative has none. Integers have zeros too.
+  ir::Instruction* Whole(const Derivative& derivative, const Shape& shape);
+  // The derivative of a value as an array or a tuple.
+  Derivative Parts(ir::Instruction* whole);
+  // a + b
+  Derivative Accumulate(const Derivative& a, const Derivative& b);
+  ir::Instruction* Accumulate(ir::Instruction* a, ir::Instruction* b);
+
+  // t * factor, but of real numbers 0 where t is, however large the factor: a branch that a select
+  // masks stays out of the derivative.
+  ir::Instruction* Scaled(ir::Instruction* t, ir::Instruction* factor) {
+    return IsFloat(t->shape().type()) ? Binary(Opcode::kMultiplyNoNan, t, factor)
+                                      : Times(t, factor);
+  }
+  // x where the pred holds, else 0.
+  ir::Instruction* Masked(ir::Instruction* pred, ir::Instruction* x) {
+    return Select(pred, x, Zeros(x->shape()));
+  }
+
+ protected:
+  Result<ir::Instruction*> Insert(ir::InstructionSpec& spec, bool is_complete) override;
+
+ private:
+  const ir::Instruction* origin_ = nullptr;
+};
+
+}  // namespace kiln::grad

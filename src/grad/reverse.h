@@ -1,0 +1,55 @@
+// Reverse mode: cotangents of values, by walking back from the results to the sources.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "grad/builder.h"
+#include "grad/options.h"
+#include "ir/instruction_map.h"
+
+namespace kiln::grad {
+
+class Reverse {
+ public:
+  // Of `instructions`, operands before users, those that depend on a source are active. The sources
+  // are active, too, and must be differentiable.
+  Reverse(Builder& builder, const Options& options, std::span<ir::Instruction* const> sources,
+          std::span<ir::Instruction* const> instructions);
+
+  Builder& builder() const { return builder_; }
+  const Options& options() const { return options_; }
+
+  // Whether the value depends on a source, and has a type with derivatives.
+  bool IsActive(const ir::Instruction* x) const { return active_.contains(x); }
+  // Adds to the cotangent of a value; without effect on one that is not active.
+  void Add(const ir::Instruction* x, const Derivative& cotangent);
+  void Add(const ir::Instruction* x, ir::Instruction* cotangent) { Add(x, Derivative{cotangent}); }
+  // As far as it has been added up.
+  Derivative CotangentOf(const ir::Instruction* x) const;
+
+  // Hands the cotangents of the active instructions on to their operands, last instruction first.
+  void Run();
+
+ private:
+  void HandOn(ir::Instruction* op, const Derivative& cotangent);
+  void HandOnTuples(ir::Instruction* op, const Derivative& cotangent);
+  void HandOnPartials(ir::Instruction* op, ir::Instruction* cotangent);
+  void HandOnTangents(ir::Instruction* op, const Derivative& cotangent);
+  void HandOnExpansion(ir::Instruction* op, ir::Instruction* expansion,
+                       std::span<ir::Instruction* const> instructions,
+                       const Derivative& cotangent);
+  // The cotangents of a value's arrays.
+  void AddLeaves(const Derivative& value, const Derivative& cotangent);
+
+  Builder& builder_;
+  const Options& options_;
+  ir::InstructionSet active_;
+  std::vector<ir::Instruction*> order_;  // the active ones but for sources
+  ir::InstructionMap<Derivative> cotangents_;
+};
+
+// The instructions behind `x`, in order.
+std::vector<ir::Instruction*> InstructionsBehind(const ir::Instruction* x);
+
+}  // namespace kiln::grad
