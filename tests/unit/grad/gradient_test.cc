@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "interp/interpreter.h"
+#include "ir/builder.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "support/hlo.h"
