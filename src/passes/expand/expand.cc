@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/batch_norm.h"
 #include "kernel/schedule/scheduler.h"
 #include "passes/growth.h"
 
@@ -12,15 +13,17 @@ using expand::Builder;
 using ir::Computation;
 using ir::Instruction;
 
+Result<Instruction*> BatchNorm(Builder& b, Instruction* i) { return ir::BatchNorm(b, i); }
+
 struct Row {
   Opcode opcode;
   expand::Expansion expand;
 };
 
 constexpr Row kRows[] = {
-    {Opcode::kBatchNormGrad, expand::BatchNormGrad},
-    {Opcode::kBatchNormInference, expand::BatchNormInference},
-    {Opcode::kBatchNormTraining, expand::BatchNormTraining},
+    {Opcode::kBatchNormGrad, BatchNorm},
+    {Opcode::kBatchNormInference, BatchNorm},
+    {Opcode::kBatchNormTraining, BatchNorm},
     {Opcode::kConvolution, expand::Convolution},
     {Opcode::kRng, expand::Rng},
     {Opcode::kRngBitGenerator, expand::RngBitGenerator},

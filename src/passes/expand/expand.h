@@ -14,10 +14,6 @@ using Expansion = Result<ir::Instruction*> (*)(Builder& b, ir::Instruction* i);
 // Whether there is one.
 bool IsExpanded(Opcode opcode);
 
-// batch_norm.cc
-Result<ir::Instruction*> BatchNormTraining(Builder& b, ir::Instruction* i);
-Result<ir::Instruction*> BatchNormInference(Builder& b, ir::Instruction* i);
-Result<ir::Instruction*> BatchNormGrad(Builder& b, ir::Instruction* i);
 // convolution.cc
 Result<ir::Instruction*> Convolution(Builder& b, ir::Instruction* i);
 // random.cc

@@ -1,13 +1,9 @@
-// Ioffe and Szegedy: Batch Normalization (2015), by the formulas of StableHLO's specification.
-#include "passes/expand/expand.h"
+#include "ir/batch_norm.h"
 
-namespace kiln::passes::expand {
+namespace kiln::ir {
 namespace {
 
-using ir::Instruction;
-
-// One op's operands in the type of computation, and the values shared by all three ops. Halves and
-// smaller floats are computed as f32, and rounded at the end.
+// One op's operands in the type of computation, and the values shared by all three ops.
 class Features {
  public:
   Features(Builder& b, Instruction* i)
@@ -21,26 +17,39 @@ class Features {
     for (int64_t d = 0; d < shape.rank(); ++d) {
       if (d == index_) continue;
       others_.push_back(d);
-      count_ *= static_cast<double>(shape.dim(d));
+      if (shape.dimension(d).is_constant()) {
+        count_ *= static_cast<double>(shape.dim(d));
+      } else {
+        unknown_.push_back(d);
+      }
     }
   }
 
   Instruction* operand(size_t k) const { return operands_[k]; }
-  double count() const { return count_; }
 
   // A number for each feature, in all of its places.
-  Instruction* Spread(Instruction* x) {
-    return b_.Add(Opcode::kBroadcast, {x}, {{Attr::kDimensions, Ints{index_}}},
-                  operands_[0]->shape());
+  Instruction* Spread(Instruction* x) { return b_.BroadcastLike(operands_[0], x, {index_}); }
+  // The number of a feature's elements, for each feature as in x.
+  Instruction* Count(Instruction* x) {
+    Instruction* count = b_.BroadcastLike(x, b_.Scalar(x->shape().type(), count_), {});
+    for (int64_t d : unknown_) {
+      Instruction* size =
+          b_.Add(Opcode::kGetDimensionSize, {operands_[0]}, {{Attr::kDimensions, Ints{d}}});
+      size = b_.Convert(size, x->shape().type());
+      count = b_.Times(count, b_.BroadcastLike(x, size, {}));
+    }
+    return count;
   }
   // Over all but the features.
   Instruction* Sum(Instruction* x) { return b_.Sum(x, others_); }
   Instruction* Mean(Instruction* x) {
     Instruction* sum = Sum(x);
-    return b_.Over(sum, b_.Number(sum, count_));
+    return b_.Over(sum, Count(sum));
   }
   // x + epsilon
-  Instruction* PlusEpsilon(Instruction* x) { return b_.Plus(x, b_.Number(x, epsilon_)); }
+  Instruction* PlusEpsilon(Instruction* x) {
+    return b_.Plus(x, b_.BroadcastLike(x, b_.Scalar(x->shape().type(), epsilon_), {}));
+  }
   // (x - mean) / sqrt(variance + epsilon) * scale + offset
   Instruction* Normal(Instruction* mean, Instruction* variance, Instruction* scale,
                       Instruction* offset) {
@@ -56,14 +65,12 @@ class Features {
   double epsilon_;
   ElementType type_;
   std::vector<Instruction*> operands_;
-  Ints others_;
-  double count_ = 1;
+  Ints others_, unknown_;  // dimensions without features, and those of them without a known size
+  double count_ = 1;       // of elements along the others
 };
 
-}  // namespace
-
 // mean = sum(x) / n, variance = sum((x - mean)^2) / n
-Result<Instruction*> BatchNormTraining(Builder& b, Instruction* i) {
+Instruction* Training(Builder& b, Instruction* i) {
   Features f(b, i);
   Instruction* mean = f.Mean(f.operand(0));
   Instruction* centred = b.Minus(f.operand(0), f.Spread(mean));
@@ -72,7 +79,7 @@ Result<Instruction*> BatchNormTraining(Builder& b, Instruction* i) {
   return b.Tuple({f.Round(normal), f.Round(mean), f.Round(variance)});
 }
 
-Result<Instruction*> BatchNormInference(Builder& b, Instruction* i) {
+Instruction* Inference(Builder& b, Instruction* i) {
   Features f(b, i);
   return f.Round(f.Normal(f.operand(3), f.operand(4), f.operand(1), f.operand(2)));
 }
@@ -80,7 +87,7 @@ Result<Instruction*> BatchNormInference(Builder& b, Instruction* i) {
 // With c = x - mean, v = variance + epsilon, and the gradient g:
 //   grad_offset = sum(g), grad_scale = sum(g c) / sqrt(v)
 //   grad_operand = scale / sqrt(v) / n * (n g - sum(g) - c sum(g c) / v)
-Result<Instruction*> BatchNormGrad(Builder& b, Instruction* i) {
+Instruction* Gradient(Builder& b, Instruction* i) {
   Features f(b, i);
   Instruction *scale = f.operand(1), *gradient = f.operand(4);
   Instruction* centred = b.Minus(f.operand(0), f.Spread(f.operand(2)));
@@ -88,7 +95,7 @@ Result<Instruction*> BatchNormGrad(Builder& b, Instruction* i) {
   Instruction* deviation = b.Unary(Opcode::kSqrt, variance);
   Instruction* sum = f.Sum(gradient);
   Instruction* product = f.Sum(b.Times(gradient, centred));
-  Instruction* count = b.Number(scale, f.count());
+  Instruction* count = f.Count(scale);
   Instruction* factor = b.Over(b.Over(scale, deviation), count);
   Instruction* inner = b.Minus(b.Minus(b.Times(gradient, f.Spread(count)), f.Spread(sum)),
                                b.Times(centred, f.Spread(b.Over(product, variance))));
@@ -96,4 +103,17 @@ Result<Instruction*> BatchNormGrad(Builder& b, Instruction* i) {
                   f.Round(sum)});
 }
 
-}  // namespace kiln::passes::expand
+}  // namespace
+
+Instruction* BatchNorm(Builder& b, Instruction* i) {
+  switch (i->opcode()) {
+    case Opcode::kBatchNormTraining:
+      return Training(b, i);
+    case Opcode::kBatchNormInference:
+      return Inference(b, i);
+    default:
+      return Gradient(b, i);
+  }
+}
+
+}  // namespace kiln::ir
