@@ -20,8 +20,22 @@ class Builder : public ir::Builder {
   }
 
   ir::Instruction* Zeros(const Shape& shape);
+  // Arrays with the sizes of another one, whose dimensions may be bounded.
+  ir::Instruction* Zeros(ir::Instruction* like) { return Number(like, 0); }
+  using ir::Builder::Number;
+  ir::Instruction* Number(ir::Instruction* like, double value) {
+    return BroadcastLike(like, Scalar(like->shape().type(), value), {});
+  }
+  ir::Instruction* IotaLike(ir::Instruction* like, ElementType type, int64_t dimension);
+  // Of dimension d of x, as s32: a constant where that is known.
+  ir::Instruction* SizeOf(ir::Instruction* x, int64_t d);
   // The array or tuple, with zeros where the derivative has none. Integers have zeros too.
   ir::Instruction* Whole(const Derivative& derivative, const Shape& shape);
+  // The same of a value, which may have bounded dimensions.
+  ir::Instruction* Whole(const Derivative& derivative, ir::Instruction* x) {
+    if (!x->shape().is_array()) return Whole(derivative, x->shape());
+    return derivative.array ? derivative.array : Zeros(x);
+  }
   // The derivative of a value as an array or a tuple.
   Derivative Parts(ir::Instruction* whole);
   // a + b
@@ -34,9 +48,16 @@ class Builder : public ir::Builder {
     return IsFloat(t->shape().type()) ? Binary(Opcode::kMultiplyNoNan, t, factor)
                                       : Times(t, factor);
   }
+  ir::Instruction* SumOfAll(ir::Instruction* x);
+  // The part of x along dimension d.
+  ir::Instruction* SliceAlong(ir::Instruction* x, int64_t d, SliceDimension slice);
+  // Whether x is the identity of a reducer's op: an initial value that is never the result.
+  static bool IsIdentity(Opcode opcode, const ir::Instruction* x);
+  // Fails if the op calls a computation that is no sum.
+  void RequireSum(const ir::Instruction* op);
   // x where the pred holds, else 0.
   ir::Instruction* Masked(ir::Instruction* pred, ir::Instruction* x) {
-    return Select(pred, x, Zeros(x->shape()));
+    return Select(pred, x, Zeros(x));
   }
 
  protected:

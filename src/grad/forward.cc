@@ -37,16 +37,20 @@ Derivative Forward::Of(Instruction* op) {
   if (rules.flow_forward) return rules.flow_forward(*this, op);
   if (rules.partial) return OfPartials(op);
   if (rules.tangent) return rules.tangent(*this, op);
-  if (rules.expansion) {
-    const Instruction* last = builder_.computation()->instructions().back();
-    if (Instruction* expansion = rules.expansion(builder_, op)) {
-      Run(InstructionsBehind(last));
-      return TangentOf(expansion);
-    }
+  if (rules.expansion) return TangentOfExpanded(op, rules.expansion);
+  if (rules.transpose) {
+    builder_.RequireSum(op);
+    return OfLinear(op);
   }
-  if (rules.transpose) return OfLinear(op);
   if (!InfoOf(op->opcode()).gradient.reason.empty()) builder_.Fail(NoDerivative(*op));
   return {};
+}
+
+Derivative Forward::TangentOfExpanded(Instruction* op, Expand expand) {
+  const Instruction* last = builder_.computation()->instructions().back();
+  Instruction* expansion = expand(builder_, op);
+  Run(InstructionsBehind(last));
+  return TangentOf(expansion);
 }
 
 Derivative Forward::OfTuples(Instruction* op) {

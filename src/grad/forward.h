@@ -21,14 +21,19 @@ class Forward {
   Builder& builder() const { return builder_; }
   const Options& options() const { return options_; }
 
+  // The tangent of an op that is linear in its operands, or in each of them.
+  Derivative OfLinear(ir::Instruction* op);
+
   // Of a source, or of an instruction that has been walked over.
   void SetTangent(const ir::Instruction* x, Derivative tangent);
   Derivative TangentOf(const ir::Instruction* x) const;
   bool IsActive(const ir::Instruction* x) const { return tangents_.contains(x); }
   // The tangent of an operand; zeros where it has none.
-  ir::Instruction* WholeTangent(const ir::Instruction* x) {
-    return builder_.Whole(TangentOf(x), x->shape());
-  }
+  ir::Instruction* WholeTangent(ir::Instruction* x) { return builder_.Whole(TangentOf(x), x); }
+
+  // The tangent of an op by way of other ops that compute the same.
+  using Expand = ir::Instruction* (*)(Builder& b, ir::Instruction* op);
+  Derivative TangentOfExpanded(ir::Instruction* op, Expand expand);
 
   // Builds the tangents of these instructions, operands before users, and adds them to those that
   // they have.
@@ -37,7 +42,6 @@ class Forward {
  private:
   Derivative Of(ir::Instruction* op);
   Derivative OfTuples(ir::Instruction* op);
-  Derivative OfLinear(ir::Instruction* op);
   Derivative OfPartials(ir::Instruction* op);
 
   Builder& builder_;

@@ -69,8 +69,8 @@ Result<std::vector<Instruction*>> VectorJacobianProduct(
     reverse.Add(values[k], cotangent ? cotangent : builder.Number(values[k], 1));
   }
   reverse.Run();
-  for (const Instruction* x : with_respect_to) {
-    results.push_back(builder.Whole(reverse.CotangentOf(x), x->shape()));
+  for (Instruction* x : with_respect_to) {
+    results.push_back(builder.Whole(reverse.CotangentOf(x), x));
   }
   RemoveUnused(computation, last, results);
   KILN_RETURN_IF_ERROR(builder.status());
@@ -95,8 +95,8 @@ Result<std::vector<Instruction*>> JacobianVectorProduct(
     forward.SetTangent(with_respect_to[k], {tangents[k]});
   }
   forward.Run(All(computation));
-  for (const Instruction* x : values) {
-    results.push_back(builder.Whole(forward.TangentOf(x), x->shape()));
+  for (Instruction* x : values) {
+    results.push_back(builder.Whole(forward.TangentOf(x), x));
   }
   RemoveUnused(computation, last, results);
   KILN_RETURN_IF_ERROR(builder.status());

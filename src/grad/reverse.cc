@@ -81,9 +81,7 @@ void Reverse::HandOn(Instruction* op, const Derivative& cotangent) {
   if (rules.partial) return HandOnPartials(op, cotangent.array);
   if (rules.transpose && rules.transpose(*this, op, cotangent)) return;
   if (rules.tangent) return HandOnTangents(op, cotangent);
-  const Instruction* last = builder_.computation()->instructions().back();
-  Instruction* expansion = rules.expansion ? rules.expansion(builder_, op) : nullptr;
-  if (expansion) return HandOnExpansion(op, expansion, InstructionsBehind(last), cotangent);
+  if (rules.expansion) return HandOnExpanded(op, cotangent, rules.expansion);
   builder_.Fail(NoDerivative(*op));
 }
 
@@ -139,14 +137,14 @@ void Reverse::AddLeaves(const Derivative& value, const Derivative& cotangent) {
   }
 }
 
-void Reverse::HandOnExpansion(Instruction* op, Instruction* expansion,
-                              std::span<Instruction* const> instructions,
-                              const Derivative& cotangent) {
+void Reverse::HandOnExpanded(Instruction* op, const Derivative& cotangent, Expand expand) {
+  const Instruction* last = builder_.computation()->instructions().back();
+  Instruction* expansion = expand(builder_, op);
   std::vector<Instruction*> operands;
   for (Instruction* x : op->operands()) {
     if (IsActive(x) && !std::ranges::count(operands, x)) operands.push_back(x);
   }
-  Reverse expanded(builder_, options_, operands, instructions);
+  Reverse expanded(builder_, options_, operands, InstructionsBehind(last));
   expanded.Add(expansion, cotangent);
   expanded.Run();
   for (const Instruction* x : operands) Add(x, expanded.CotangentOf(x));

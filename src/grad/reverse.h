@@ -28,6 +28,10 @@ class Reverse {
   // As far as it has been added up.
   Derivative CotangentOf(const ir::Instruction* x) const;
 
+  // Hands an op's cotangent on by way of other ops that compute the same.
+  using Expand = ir::Instruction* (*)(Builder& b, ir::Instruction* op);
+  void HandOnExpanded(ir::Instruction* op, const Derivative& cotangent, Expand expand);
+
   // Hands the cotangents of the active instructions on to their operands, last instruction first.
   void Run();
 
@@ -36,9 +40,6 @@ class Reverse {
   void HandOnTuples(ir::Instruction* op, const Derivative& cotangent);
   void HandOnPartials(ir::Instruction* op, ir::Instruction* cotangent);
   void HandOnTangents(ir::Instruction* op, const Derivative& cotangent);
-  void HandOnExpansion(ir::Instruction* op, ir::Instruction* expansion,
-                       std::span<ir::Instruction* const> instructions,
-                       const Derivative& cotangent);
   // The cotangents of a value's arrays.
   void AddLeaves(const Derivative& value, const Derivative& cotangent);
 

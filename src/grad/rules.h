@@ -29,8 +29,7 @@ bool Transpose(Reverse& reverse, ir::Instruction* op, const Derivative& cotangen
 template <Opcode>
 Derivative Tangent(Forward& forward, ir::Instruction* op);
 
-// kExpanded: the op's value by other ops, whose derivatives are taken. Null: none, the op has
-// another rule.
+// kExpanded: the op's value by other ops, whose derivatives are taken.
 template <Opcode>
 ir::Instruction* Expansion(Builder& b, ir::Instruction* op);
 
@@ -40,19 +39,19 @@ Derivative FlowForward(Forward& forward, ir::Instruction* op);
 template <Opcode>
 void FlowReverse(Reverse& reverse, ir::Instruction* op, const Derivative& cotangent);
 
-#define KILN_OP(Name, ...)                                                                       \
-  template <>                                                                                    \
-  ir::Instruction* Partial<Opcode::k##Name>(Builder&, ir::Instruction*, int64_t,                 \
-                                            ir::Instruction*);                                   \
-  template <>                                                                                    \
-  bool Transpose<Opcode::k##Name>(Reverse&, ir::Instruction*, const Derivative&);                \
-  template <>                                                                                    \
-  Derivative Tangent<Opcode::k##Name>(Forward&, ir::Instruction*);                               \
-  template <>                                                                                    \
-  ir::Instruction* Expansion<Opcode::k##Name>(Builder&, ir::Instruction*);                       \
-  template <>                                                                                    \
-  Derivative FlowForward<Opcode::k##Name>(Forward&, ir::Instruction*);                           \
-  template <>                                                                                    \
+#define KILN_OP(Name, ...)                                                        \
+  template <>                                                                     \
+  ir::Instruction* Partial<Opcode::k##Name>(Builder&, ir::Instruction*, int64_t,  \
+                                            ir::Instruction*);                    \
+  template <>                                                                     \
+  bool Transpose<Opcode::k##Name>(Reverse&, ir::Instruction*, const Derivative&); \
+  template <>                                                                     \
+  Derivative Tangent<Opcode::k##Name>(Forward&, ir::Instruction*);                \
+  template <>                                                                     \
+  ir::Instruction* Expansion<Opcode::k##Name>(Builder&, ir::Instruction*);        \
+  template <>                                                                     \
+  Derivative FlowForward<Opcode::k##Name>(Forward&, ir::Instruction*);            \
+  template <>                                                                     \
   void FlowReverse<Opcode::k##Name>(Reverse&, ir::Instruction*, const Derivative&);
 #include "ops/ops.def"
 
