@@ -1,4 +1,4 @@
-#include "differences.h"
+#include "unit/grad/differences.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "grad/gradient.h"
 #include "interp/interpreter.h"
 #include "ir/builder.h"
+#include "ir/specialise.h"
 #include "ir/verifier.h"
 #include "support/hlo.h"
 
@@ -95,14 +96,6 @@ Instructions ValuesOf(ir::Builder& b, Instruction* root) {
   return values;
 }
 
-Literals Evaluate(const ir::Module& module, Literals arguments, const Literals& more = {}) {
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  Result<Literal> result = interp::Evaluate(module, arguments);
-  EXPECT_TRUE(result.ok()) << result.status().ToString();
-  if (!result.ok()) return {};
-  return result->elements();
-}
-
 // A module, its values, and what is made of it: results are tuples.
 struct Function {
   explicit Function(const ir::Module& from) : module(from.Clone()), b(module->entry()) {
@@ -130,20 +123,6 @@ struct Function {
   bool is_ok = false;
 };
 
-// Central differences of fourth order.
-Literals Difference(const ir::Module& f, const Literals& x, const Literals& direction) {
-  constexpr double kStep = 5e-4;
-  Literals sum;
-  for (const auto& [steps, weight] : {std::pair{1, 8.0}, {-1, -8.0}, {2, -1.0}, {-2, 1.0}}) {
-    Literals value = Evaluate(f, Moved(x, direction, steps * kStep));
-    if (sum.empty()) {
-      for (const Literal& array : value) sum.emplace_back(array.shape());
-    }
-    sum = Moved(std::move(sum), value, weight / (12 * kStep));
-  }
-  return sum;
-}
-
 void ExpectNear(const Literals& got, const Literals& expected, double tolerance) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t k = 0; k < got.size(); ++k) {
@@ -155,33 +134,76 @@ void ExpectNear(const Literals& got, const Literals& expected, double tolerance)
   }
 }
 
-// `order` more orders of derivatives follow.
-void Expect(const ir::Module& module, const Literals& x, const Options& options, int order,
-            std::mt19937& random) {
-  constexpr double kTolerance = 2e-7;
-  Function value(module), forward(module), reverse(module);
-  value.Return(value.values);
-  const Instructions tangents = forward.AddParameters(forward.parameters);
-  forward.Return(JacobianVectorProduct(*forward.module->entry(), forward.values, forward.parameters,
-                                       tangents, options));
-  const Instructions cotangents = reverse.AddParameters(reverse.values);
-  reverse.Return(VectorJacobianProduct(*reverse.module->entry(), reverse.values, cotangents,
-                                       reverse.parameters, options));
-  ASSERT_TRUE(value.is_ok && forward.is_ok && reverse.is_ok);
-  const Literals direction = RandomLike(x, random);
-  const Literals tangent = Evaluate(*forward.module, x, direction);
-  ExpectNear(tangent, Difference(*value.module, x, direction), kTolerance);
-  if (::testing::Test::HasFatalFailure()) return;
-  Literals cotangent = RandomLike(tangent, random);
-  const Literals gradient = Evaluate(*reverse.module, x, cotangent);
-  ASSERT_EQ(gradient.size(), x.size());
-  ASSERT_NEAR(Product(gradient, direction), Product(cotangent, tangent),
-              1e-10 * Size(gradient) * Size(tangent) * Size(cotangent));
-  if (order == 0) return;
-  cotangent.insert(cotangent.begin(), x.begin(), x.end());
-  SCOPED_TRACE("second order");
-  Expect(*reverse.module, cotangent, options, order - 1, random);
-}
+class Check {
+ public:
+  Check(const Options& options, SymbolSizes sizes) : options_(options), sizes_(std::move(sizes)) {}
+
+  // Random numbers in place of missing arguments.
+  Literals ArgumentsOf(const ir::Module& module, Literals given) {
+    const std::unique_ptr<ir::Module> known = *ir::Specialise(module, sizes_);
+    for (const Instruction* x : known->entry()->parameters().subspan(given.size())) {
+      given.push_back(Random(x->shape(), random_));
+    }
+    return given;
+  }
+
+  // The elements of the module's value.
+  Literals Evaluate(const ir::Module& module, Literals arguments, const Literals& more = {}) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Result<std::unique_ptr<ir::Module>> known = ir::Specialise(module, sizes_);
+    EXPECT_TRUE(known.ok()) << known.status().ToString();
+    if (!known.ok()) return {};
+    Result<Literal> result = interp::Evaluate(**known, arguments);
+    EXPECT_TRUE(result.ok()) << result.status().ToString();
+    return result.ok() ? result->elements() : Literals();
+  }
+
+  // `order` more orders of derivatives follow.
+  void Expect(const ir::Module& module, const Literals& x, int order) {
+    constexpr double kTolerance = 2e-7;
+    Function value(module), forward(module), reverse(module);
+    value.Return(value.values);
+    const Instructions tangents = forward.AddParameters(forward.parameters);
+    forward.Return(JacobianVectorProduct(*forward.module->entry(), forward.values,
+                                         forward.parameters, tangents, options_));
+    const Instructions cotangents = reverse.AddParameters(reverse.values);
+    reverse.Return(VectorJacobianProduct(*reverse.module->entry(), reverse.values, cotangents,
+                                         reverse.parameters, options_));
+    ASSERT_TRUE(value.is_ok && forward.is_ok && reverse.is_ok);
+    const Literals direction = RandomLike(x, random_);
+    const Literals tangent = Evaluate(*forward.module, x, direction);
+    ExpectNear(tangent, Difference(*value.module, x, direction), kTolerance);
+    if (::testing::Test::HasFatalFailure()) return;
+    Literals cotangent = RandomLike(tangent, random_);
+    const Literals gradient = Evaluate(*reverse.module, x, cotangent);
+    ASSERT_EQ(gradient.size(), x.size());
+    ASSERT_NEAR(Product(gradient, direction), Product(cotangent, tangent),
+                1e-10 * Size(gradient) * Size(tangent) * Size(cotangent));
+    if (order == 0) return;
+    cotangent.insert(cotangent.begin(), x.begin(), x.end());
+    SCOPED_TRACE("second order");
+    Expect(*reverse.module, cotangent, order - 1);
+  }
+
+ private:
+  // Central differences of fourth order.
+  Literals Difference(const ir::Module& f, const Literals& x, const Literals& direction) {
+    constexpr double kStep = 5e-4;
+    Literals sum;
+    for (const auto& [steps, weight] : {std::pair{1, 8.0}, {-1, -8.0}, {2, -1.0}, {-2, 1.0}}) {
+      Literals value = Evaluate(f, Moved(x, direction, steps * kStep));
+      if (sum.empty()) {
+        for (const Literal& array : value) sum.emplace_back(array.shape());
+      }
+      sum = Moved(std::move(sum), value, weight / (12 * kStep));
+    }
+    return sum;
+  }
+
+  const Options options_;
+  const SymbolSizes sizes_;
+  std::mt19937 random_{20};
+};
 
 }  // namespace
 
@@ -190,19 +212,17 @@ Literal Doubles(std::vector<int64_t> dimensions, std::vector<double> values) {
 }
 
 void ExpectDerivatives(std::string_view text, std::vector<Literal> arguments,
-                       const Options& options) {
+                       const SymbolSizes& sizes, const Options& options) {
   SCOPED_TRACE(text);
   std::unique_ptr<ir::Module> module = ir::ParseOrDie(text);
-  std::mt19937 random(20);
-  for (const Instruction* x : module->entry()->parameters()) {
-    if (arguments.size() == module->entry()->parameters().size()) break;
-    arguments.push_back(Random(x->shape(), random));
-  }
-  Expect(*module, arguments, options, 1, random);
+  Check check(options, sizes);
+  const Literals x = check.ArgumentsOf(*module, std::move(arguments));
+  check.Expect(*module, x, 1);
 }
 
-void ExpectDerivativesOf(std::string_view lines, std::vector<Literal> arguments) {
-  ExpectDerivatives(TextOf(lines), std::move(arguments));
+void ExpectDerivativesOf(std::string_view lines, std::vector<Literal> arguments,
+                         const SymbolSizes& sizes) {
+  ExpectDerivatives(TextOf(lines), std::move(arguments), sizes);
 }
 
 std::vector<Literal> GradientsAt(std::string_view lines, const std::vector<Literal>& arguments) {
@@ -210,7 +230,7 @@ std::vector<Literal> GradientsAt(std::string_view lines, const std::vector<Liter
   Instructions ones;
   for (const Instruction* x : f.values) ones.push_back(f.b.Number(x, 1));
   f.Return(VectorJacobianProduct(*f.module->entry(), f.values, ones, f.parameters, {}));
-  return f.is_ok ? Evaluate(*f.module, arguments) : Literals();
+  return f.is_ok ? Check({}, {}).Evaluate(*f.module, arguments) : Literals();
 }
 
 std::string GradientError(std::string_view text) {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "differences.h"
+#include "unit/grad/differences.h"
 
 namespace kiln::grad {
 namespace {
