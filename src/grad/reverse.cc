@@ -116,7 +116,7 @@ void Reverse::HandOnTangents(Instruction* op, const Derivative& cotangent) {
   for (Instruction* x : op->operands()) {
     if (!IsActive(x) || forward.IsActive(x)) continue;
     // No constant, which a rule could recognise as 0.
-    Instruction* unknown = builder_.Add(Opcode::kOptBarrier, {builder_.Zeros(x->shape())});
+    Instruction* unknown = builder_.Add(Opcode::kOptBarrier, {builder_.Whole({}, x)});
     forward.SetTangent(x, {unknown});
     operands.push_back(x);
     unknowns.push_back(unknown);
