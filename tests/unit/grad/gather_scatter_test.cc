@@ -1,7 +1,7 @@
 // Derivatives of slices at computed places.
 #include <gtest/gtest.h>
 
-#include "unit/grad/differences.h"
+#include "unit/grad/check.h"
 
 namespace kiln::grad {
 namespace {

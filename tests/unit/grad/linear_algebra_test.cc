@@ -1,7 +1,7 @@
 // Derivatives of decompositions, triangular systems and Fourier transforms.
 #include <gtest/gtest.h>
 
-#include "unit/grad/differences.h"
+#include "unit/grad/check.h"
 
 namespace kiln::grad {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "unit/grad/differences.h"
+#include "unit/grad/check.h"
 
 namespace kiln::grad {
 namespace {

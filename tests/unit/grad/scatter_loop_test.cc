@@ -1,7 +1,7 @@
 // Derivatives of scatters by computations that are differentiated as loops.
 #include <gtest/gtest.h>
 
-#include "unit/grad/differences.h"
+#include "unit/grad/check.h"
 
 namespace kiln::grad {
 namespace {

@@ -1,7 +1,7 @@
 // Derivatives with symbolic and bounded dimensions.
 #include <gtest/gtest.h>
 
-#include "unit/grad/differences.h"
+#include "unit/grad/check.h"
 
 namespace kiln::grad {
 namespace {

@@ -1,7 +1,7 @@
 // Derivatives of reductions over windows, of the gradient of pooling, and of convolutions.
 #include <gtest/gtest.h>
 
-#include "unit/grad/differences.h"
+#include "unit/grad/check.h"
 
 namespace kiln::grad {
 namespace {

@@ -1,4 +1,4 @@
-#include "unit/grad/differences.h"
+#include "unit/grad/check.h"
 
 #include <gtest/gtest.h>
 
