@@ -112,6 +112,7 @@ struct Function {
     ASSERT_TRUE(results.ok()) << results.status().ToString();
     module->entry()->set_root(b.Tuple(*std::move(results)));
     ASSERT_TRUE(b.ok()) << b.status().ToString();
+    module->RemoveUnusedComputations();
     const Status status = ir::Verify(*module);
     ASSERT_TRUE(status.ok()) << status.ToString();
     is_ok = true;

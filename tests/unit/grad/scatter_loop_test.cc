@@ -29,7 +29,7 @@ f {
 }
 ENTRY e {
   x = f64[2,4,5] parameter(0)
-  u = f64[3,2,2,3] parameter(1)
+  u = f64[3,2,2,2] parameter(1)
   i = u8[2,2,2] constant({{{0, 1}, {2, 0}}, {{2, 2}, {3, 1}}})
   ROOT s = f64[2,4,5] scatter(x, i, u), update_window_dims={0,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={2,1}, input_batching_dims={0}, scatter_indices_batching_dims={1}, index_vector_dim=2, to_apply=f
 })");
