@@ -6,6 +6,7 @@
 #include "grad/rules.h"
 #include "grad/scatter_loop.h"
 #include "grad/slices.h"
+#include "grad/sort.h"
 #include "ir/reducer.h"
 
 namespace kiln::grad {
@@ -13,13 +14,41 @@ namespace kiln::grad {
 using ir::Computation;
 using ir::Instruction;
 
+namespace {
+
+// Whether a gather takes elements along one dimension by their positions after a sort or a topk, so
+// that it takes none twice.
+bool TakesSorted(const Instruction* gather) {
+  const Attributes& attributes = gather->attributes();
+  const Ints& along = attributes.IntsOf(Attr::kStartIndexMap);
+  const Instruction *x = gather->operand(0), *positions = gather->operand(1);
+  if (positions->opcode() != Opcode::kGetTupleElement || along.size() != 1) return false;
+  if (attributes.IntsOf(Attr::kOperandBatchingDims) !=
+          attributes.IntsOf(Attr::kStartIndicesBatchingDims) ||
+      std::ssize(attributes.IntsOf(Attr::kOperandBatchingDims)) != x->shape().rank() - 1) {
+    return false;
+  }
+  const Instruction* sort = positions->operand(0);
+  const int64_t k = positions->attributes().Int(Attr::kIndex);
+  if (!x->shape().SameDimensions(sort->operand(0)->shape())) return false;
+  if (sort->opcode() == Opcode::kTopK) return k == 1 && along[0] == x->shape().rank() - 1;
+  return sort->opcode() == Opcode::kSort && along == sort->dimensions() &&
+         CountsAlong(sort->operand(k), along[0]);
+}
+
+}  // namespace
+
 // gather(x): scatter(0, t, +), at the clamped indices
 template <>
 bool Transpose<Opcode::kGather>(Reverse& reverse, Instruction* op, const Derivative& cotangent) {
   Builder& b = reverse.builder();
   const Slices slices(op);
   Instruction* x = op->operand(0);
-  reverse.Add(x, slices.AddTo(b, b.Zeros(x), slices.ClampedIndices(b), cotangent.array));
+  const bool sorted = TakesSorted(op);
+  Instruction* indices = sorted ? op->operand(1) : slices.ClampedIndices(b);
+  Instruction* sum = slices.AddTo(b, b.Zeros(x), indices, cotangent.array);
+  if (sorted) sum->mutable_attributes().Set(Attr::kUniqueIndices, true);
+  reverse.Add(x, sum);
   return true;
 }
 

@@ -1,11 +1,16 @@
 // Ops that put elements in order: gathers by the positions of the elements. t is the tangent.
-#include <algorithm>
+#include "grad/sort.h"
 
 #include "grad/rules.h"
 
 namespace kiln::grad {
 
 using ir::Instruction;
+
+bool CountsAlong(const Instruction* x, int64_t d) {
+  return x->opcode() == Opcode::kIota && IsInteger(x->shape().type()) &&
+         BitWidth(x->shape().type()) >= 32 && x->attributes().Int(Attr::kIotaDimension) == d;
+}
 
 namespace {
 
@@ -26,12 +31,6 @@ Instruction* TakeAlong(Builder& b, Instruction* x, Instruction* positions, int64
                 {Attr::kStartIndicesBatchingDims, others},
                 {Attr::kIndexVectorDim, rank},
                 {Attr::kSliceSizes, std::move(sizes)}});
-}
-
-// Whether x counts along dimension d, at least as far as it goes.
-bool CountsAlong(const Instruction* x, int64_t d) {
-  return x->opcode() == Opcode::kIota && IsInteger(x->shape().type()) &&
-         BitWidth(x->shape().type()) >= 32 && x->attributes().Int(Attr::kIotaDimension) == d;
 }
 
 // The positions of the sorted elements along the dimension: of an operand that counts the sorted

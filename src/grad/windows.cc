@@ -2,6 +2,7 @@
 #include "grad/windows.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "grad/apply.h"
 #include "grad/rules.h"
@@ -81,10 +82,16 @@ Instruction* ExtremumTransposed(Builder& b, const Instruction* op, Direction dir
                {keeps.computation, b.Reducer(Opcode::kAdd, type, "sum")});
 }
 
-bool IsDilated(const Window& window) {
-  return std::ranges::any_of(window, [](const WindowDimension& w) {
-    return w.base_dilation != 1 || w.window_dilation != 1;
-  });
+// Whether select-and-scatter takes windows like these, and an element is in few of them, which are
+// all looked at.
+bool SuitsSelectAndScatter(const Window& window) {
+  constexpr double kMostWindows = 64;
+  double windows = 1;
+  for (const WindowDimension& w : window) {
+    if (w.base_dilation != 1 || w.window_dilation != 1) return false;
+    windows *= std::ceil(static_cast<double>(w.size) / static_cast<double>(w.stride));
+  }
+  return windows <= kMostWindows;
 }
 
 // The elements that are selected at the places of a window, one at each.
@@ -233,7 +240,7 @@ bool Transpose<Opcode::kReduceWindow>(Reverse& reverse, Instruction* op,
     return true;
   }
   const bool is_extremum = fold == Opcode::kMaximum || fold == Opcode::kMinimum;
-  if (!is_extremum || !b.IsIdentity(*fold, init) || IsDilated(WindowOf(op)) ||
+  if (!is_extremum || !b.IsIdentity(*fold, init) || !SuitsSelectAndScatter(WindowOf(op)) ||
       IsComplex(x->shape().type())) {
     reverse.HandOnExpanded(op, cotangent, Expanded);
     return true;

@@ -1,10 +1,15 @@
 // Derivatives of slices at computed places.
 #include <gtest/gtest.h>
 
+#include "grad/gradient.h"
+#include "ir/builder.h"
+#include "support/hlo.h"
 #include "unit/grad/check.h"
 
 namespace kiln::grad {
 namespace {
+
+using ir::Instruction;
 
 TEST(GradGatherScatter, Gather) {
   // Rows, of which two are clamped and two are the same.
@@ -112,6 +117,51 @@ ENTRY e {
   i = s32[4] constant({2, 0, 2, 3})
   ROOT s = (f64[3], f64[3]) scatter(x, y, i, u, v), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both
 })");
+}
+
+// The reverse derivative of the root by the first parameter, as a module.
+std::unique_ptr<ir::Module> ReverseOf(std::string_view text) {
+  std::unique_ptr<ir::Module> module = ir::ParseOrDie(text);
+  ir::Computation& entry = *module->entry();
+  ir::Builder b(&entry);
+  Instruction* t = b.Number(entry.root(), 1);
+  auto gradients =
+      VectorJacobianProduct(entry, {{entry.root()}}, {{t}}, {{entry.parameter(0)}}, {});
+  EXPECT_TRUE(gradients.ok()) << gradients.status().ToString();
+  if (gradients.ok()) entry.set_root((*gradients)[0]);
+  return module;
+}
+
+TEST(GradGatherScatter, SumsOfSlicesAreAddedInPlace) {
+  auto module = ReverseOf(R"(HloModule m
+ENTRY e {
+  x = f64[9] parameter(0)
+  i = s32[2] constant({2, 7})
+  j = s32[2] constant({2, 4})
+  g = f64[2] gather(x, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}
+  h = f64[2] gather(x, j), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}
+  ROOT r = f64[2] add(g, h)
+})");
+  const Instruction* root = module->entry()->root();
+  ASSERT_EQ(root->opcode(), Opcode::kScatter);
+  EXPECT_EQ(root->operand(0)->opcode(), Opcode::kScatter);
+}
+
+TEST(GradGatherScatter, SortedElementsAreTakenOnce) {
+  for (std::string_view lines : {"ROOT r = f64[3,4] sort(x), dimensions={1}, to_apply=less",
+                                 "t = (f64[3,2], s32[3,2]) topk(x), k=2\n"
+                                 "ROOT r = f64[3,2] get-tuple-element(t), index=0"}) {
+    auto module = ReverseOf(Cat(R"(HloModule m
+less { a = f64[] parameter(0) b = f64[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT }
+ENTRY e {
+  x = f64[3,4] parameter(0)
+  )",
+                                lines, "\n}"));
+    const Instruction* root = module->entry()->root();
+    ASSERT_EQ(root->opcode(), Opcode::kScatter);
+    EXPECT_TRUE(root->attributes().Bool(Attr::kUniqueIndices));
+    EXPECT_EQ(root->operand(1)->opcode(), Opcode::kGetTupleElement);
+  }
 }
 
 }  // namespace

@@ -68,6 +68,15 @@ TEST(GradWindows, TheFirstOfEqualOnes) {
   }
 }
 
+// Each element is in many windows, which are not looked at one by one.
+TEST(GradWindows, CumulativeExtrema) {
+  for (const auto& [computation, identity] :
+       {std::pair{"max", "constant(-inf)"}, {"min", "constant(inf)"}}) {
+    ExpectDerivativesOf(
+        Windows("f64[100,2]", "size=100x1 pad=99_0x0_0", "f64[100,2]", computation, identity));
+  }
+}
+
 // Padding that a computation must not see.
 TEST(GradWindows, OtherComputations) {
   for (const Window& w : kWindows) {
