@@ -26,22 +26,6 @@ Ints Kept(const Instruction* reduce) {
   return kept;
 }
 
-// Equal shares of the elements that are the result: sum(x p) / sum(p), where p = (x == f); the
-// initial value has a share where it is chosen, unless it is the identity.
-Instruction* Extremum(Builder& b, Instruction* f, Opcode fold) {
-  Instruction *x = f->operand(0), *init = f->operand(1);
-  Instruction* p = b.Compare(Direction::kEq, x, b.BroadcastLike(x, f, Kept(f)));
-  Instruction* sum = b.Sum(b.Masked(p, x), f->dimensions());
-  Instruction* count = b.Sum(b.Masked(p, b.Number(x, 1)), f->dimensions());
-  if (!b.IsIdentity(fold, init)) {
-    init = b.BroadcastLike(f, init, {});
-    p = b.Compare(Direction::kEq, init, f);
-    sum = b.Plus(sum, b.Masked(p, init));
-    count = b.Plus(count, b.Masked(p, b.Number(f, 1)));
-  }
-  return b.Over(sum, count);
-}
-
 // A fold of arrays along a dimension, which stays with a size of 1, by halves: the number of steps
 // is the logarithm of the size.
 class Halves {
@@ -115,34 +99,78 @@ Instruction* Tree(Builder& b, Instruction* op) {
   return b.OneOrTuple(std::move(results));
 }
 
-// Maxima and minima by what was chosen; any other function of halves of x, of their halves, and so
-// on, so that products need no division.
-Instruction* Expanded(Builder& b, Instruction* op) {
+// Which elements are the maximum or minimum f, and the number of them; and whether the initial
+// value is, unless it is the identity.
+struct Chosen {
+  Chosen(Builder& b, Instruction* f, Opcode fold) {
+    Instruction *x = f->operand(0), *init = f->operand(1);
+    const ElementType type = x->shape().type();
+    elements = b.Compare(Direction::kEq, x, b.BroadcastLike(x, f, Kept(f)));
+    count = b.Sum(b.Convert(elements, type), f->dimensions());
+    if (b.IsIdentity(fold, init)) return;
+    initial = b.Compare(Direction::kEq, b.BroadcastLike(f, init, {}), f);
+    count = b.Plus(count, b.Convert(initial, type));
+  }
+
+  Instruction *elements, *count, *initial = nullptr;
+};
+
+std::optional<Opcode> ExtremumOf(const Instruction* op) {
   const std::optional<Opcode> fold = FoldOf(op);
-  if (fold == Opcode::kMaximum || fold == Opcode::kMinimum) return Extremum(b, op, *fold);
-  return Tree(b, op);
+  return fold == Opcode::kMaximum || fold == Opcode::kMinimum ? fold : std::nullopt;
+}
+
+void HandOnShares(Reverse& reverse, Instruction* op, const Chosen& chosen, Instruction* t) {
+  Builder& b = reverse.builder();
+  Instruction *x = op->operand(0), *share = b.Over(t, chosen.count);
+  if (reverse.IsActive(x)) {
+    reverse.Add(x, b.Masked(chosen.elements, b.BroadcastLike(x, share, Kept(op))));
+  }
+  if (chosen.initial && reverse.IsActive(op->operand(1))) {
+    reverse.Add(op->operand(1), b.SumOfAll(b.Masked(chosen.initial, share)));
+  }
+}
+
+// Null: zero, as of an initial value that is never chosen.
+Instruction* MeanTangent(Forward& forward, Instruction* op, const Chosen& chosen) {
+  Builder& b = forward.builder();
+  Instruction *x = op->operand(0), *init = op->operand(1), *sum = nullptr;
+  if (forward.IsActive(x)) {
+    sum = b.Sum(b.Masked(chosen.elements, forward.TangentOf(x).array), op->dimensions());
+  }
+  if (chosen.initial && forward.IsActive(init)) {
+    Instruction* t = b.BroadcastLike(op, forward.TangentOf(init).array, {});
+    t = b.Masked(chosen.initial, t);
+    sum = sum ? b.Plus(sum, t) : t;
+  }
+  return sum ? b.Over(sum, chosen.count) : nullptr;
 }
 
 }  // namespace
 
-// sum(x) + init: t in all places, and the sum of t
+// sum(x) + init: t in all places, and the sum of t. Maxima and minima: equal shares of t for all
+// that are f. Any other function is that of halves of x, of their halves, and so on, so that
+// products need no division.
 template <>
 bool Transpose<Opcode::kReduce>(Reverse& reverse, Instruction* op, const Derivative& cotangent) {
-  if (FoldOf(op) != Opcode::kAdd) {
-    reverse.HandOnExpanded(op, cotangent, Expanded);
-    return true;
-  }
   Builder& b = reverse.builder();
   Instruction *x = op->operand(0), *t = cotangent.array;
-  if (reverse.IsActive(x)) reverse.Add(x, b.BroadcastLike(x, t, Kept(op)));
-  if (reverse.IsActive(op->operand(1))) reverse.Add(op->operand(1), b.SumOfAll(t));
+  if (const std::optional<Opcode> extremum = ExtremumOf(op)) {
+    HandOnShares(reverse, op, Chosen(b, op, *extremum), t);
+  } else if (FoldOf(op) != Opcode::kAdd) {
+    reverse.HandOnExpanded(op, cotangent, Tree);
+  } else {
+    if (reverse.IsActive(x)) reverse.Add(x, b.BroadcastLike(x, t, Kept(op)));
+    if (reverse.IsActive(op->operand(1))) reverse.Add(op->operand(1), b.SumOfAll(t));
+  }
   return true;
 }
-
 template <>
 Derivative Tangent<Opcode::kReduce>(Forward& forward, Instruction* op) {
-  return FoldOf(op) == Opcode::kAdd ? forward.OfLinear(op)
-                                    : forward.TangentOfExpanded(op, Expanded);
+  if (const std::optional<Opcode> extremum = ExtremumOf(op)) {
+    return {MeanTangent(forward, op, Chosen(forward.builder(), op, *extremum))};
+  }
+  return FoldOf(op) == Opcode::kAdd ? forward.OfLinear(op) : forward.TangentOfExpanded(op, Tree);
 }
 
 template <>
