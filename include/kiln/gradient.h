@@ -83,10 +83,10 @@ KILN_API kiln_error* kiln_graph_vjp(kiln_graph* graph, const kiln_value* values,
  *  @return as for kiln_graph_gradient()
  *
  *  \since 0.1 */
-KILN_API kiln_error* kiln_graph_jvp(kiln_graph* graph, const kiln_value* values,
-                                    size_t value_count, const kiln_value* with_respect_to,
-                                    const kiln_value* tangents, size_t count,
-                                    const kiln_gradient_options* options, kiln_value* derivatives);
+KILN_API kiln_error* kiln_graph_jvp(kiln_graph* graph, const kiln_value* values, size_t value_count,
+                                    const kiln_value* with_respect_to, const kiln_value* tangents,
+                                    size_t count, const kiln_gradient_options* options,
+                                    kiln_value* derivatives);
 
 /** The operand, a constant for all derivatives. In HLO text it is a copy with the frontend
  *  attribute kiln.gradient="stop". \since 0.1 */

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "grad/derivative.h"
+#include "grad/replacements.h"
 #include "ir/builder.h"
 
 namespace kiln::grad {
@@ -11,7 +12,10 @@ namespace kiln::grad {
 class Builder : public ir::Builder {
  public:
   explicit Builder(ir::Computation* computation)
-      : ir::Builder(computation, nullptr, {}, Operands::kTrusted) {}
+      : ir::Builder(computation, nullptr, {}, Operands::kTrusted), replacements_(computation) {}
+
+  // Of ops whose results the derivative adds to.
+  Replacements& replacements() { return replacements_; }
 
   // New instructions belong to this one: they get its op_name and its frontend attributes, among
   // them the marks for sessions, so that a derivative runs where the op does. Returns the former.
@@ -65,6 +69,7 @@ class Builder : public ir::Builder {
 
  private:
   const ir::Instruction* origin_ = nullptr;
+  Replacements replacements_;
 };
 
 }  // namespace kiln::grad

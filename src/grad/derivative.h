@@ -36,9 +36,11 @@ inline bool IsDifferentiable(const Shape& shape) {
   return false;
 }
 
-// The key of a frontend attribute, and its text for a value without a derivative: stop_gradient.
+// The key of a frontend attribute, its text for a value without a derivative (stop_gradient), and
+// the one for a call that reverse mode computes again.
 inline constexpr std::string_view kGradientAttribute = "kiln.gradient";
 inline constexpr std::string_view kStopped = "stop";
+inline constexpr std::string_view kCheckpoint = "checkpoint";
 inline bool IsStopped(const ir::Instruction& x) {
   const std::string* text = x.FindFrontendAttribute(kGradientAttribute);
   return text && *text == kStopped;

@@ -1,9 +1,13 @@
 #include "grad/gradient.h"
 
 #include <algorithm>
+#include <ranges>
+#include <unordered_set>
 
+#include "grad/body.h"
 #include "grad/forward.h"
 #include "grad/reverse.h"
+#include "ir/analysis/effects.h"
 
 namespace kiln::grad {
 namespace {
@@ -31,19 +35,39 @@ Status CheckValue(const Instruction& value, const Instruction* cotangent) {
                          "; without a cotangent it must be a scalar of a float type");
 }
 
-// Removes what was built for a rule and is not used, behind `last`.
-void RemoveUnused(ir::Computation& computation, const Instruction* last,
-                  std::span<Instruction* const> results) {
-  std::vector<Instruction*> behind = InstructionsBehind(last);
-  for (Instruction* x : std::ranges::reverse_view(behind)) {
-    if (!x->users().empty() || x->IsRoot() || std::ranges::count(results, x)) continue;
-    if (HasTrait(x->opcode(), kSideEffect)) continue;
+// Ends the derivative, whose instructions are those behind `last`: ops with more results take their
+// places, and what was built for a rule and is not used is removed. On failure all is as it was.
+Result<std::vector<Instruction*>> Finish(Builder& builder, const Instruction* last,
+                                         const Options& options,
+                                         std::vector<Instruction*> results) {
+  ir::Computation& computation = *builder.computation();
+  Replacements& replacements = builder.replacements();
+  std::vector<Instruction*> added = InstructionsBehind(last);
+  if (!builder.ok()) {
+    const std::unordered_set<const Instruction*> behind(added.begin(), added.end());
+    std::vector<Instruction*> early = replacements.early();
+    std::erase_if(early, [&](const Instruction* x) { return behind.contains(x); });
+    for (auto* list : {&added, &early}) {
+      for (Instruction* x : std::ranges::reverse_view(*list)) computation.Remove(x);
+    }
+    return builder.status();
+  }
+  std::erase_if(added, [&](Instruction* x) { return replacements.Now(x) != x; });
+  replacements.Commit();
+  for (Instruction*& x : results) x = replacements.Now(x);
+  ir::InstructionSet needed;
+  for (const Instruction* x : results) needed.Insert(x);
+  for (const Replacements::Pair& pair : replacements.pairs()) needed.Insert(pair.value);
+  for (Instruction* x : std::ranges::reverse_view(added)) {
+    if (!x->users().empty() || x->IsRoot() || needed.contains(x)) continue;
+    if (ir::HasSideEffect(*x)) continue;
     computation.Remove(x);
   }
-}
-
-std::vector<Instruction*> All(const ir::Computation& computation) {
-  return {computation.instructions().begin(), computation.instructions().end()};
+  if (options.replaced) {
+    for (const Replacements::Pair& pair : replacements.pairs())
+      options.replaced(pair.op, pair.value);
+  }
+  return results;
 }
 
 }  // namespace
@@ -62,7 +86,7 @@ Result<std::vector<Instruction*>> VectorJacobianProduct(
   if (computation.instructions().empty()) return results;
   const Instruction* last = computation.instructions().back();
   Builder builder(&computation);
-  Reverse reverse(builder, options, with_respect_to, All(computation));
+  Reverse reverse(builder, options, with_respect_to, AllOf(computation));
   for (size_t k = 0; k < values.size(); ++k) {
     if (!reverse.IsActive(values[k])) continue;
     Instruction* cotangent = k < cotangents.size() ? cotangents[k] : nullptr;
@@ -72,9 +96,7 @@ Result<std::vector<Instruction*>> VectorJacobianProduct(
   for (Instruction* x : with_respect_to) {
     results.push_back(builder.Whole(reverse.CotangentOf(x), x));
   }
-  RemoveUnused(computation, last, results);
-  KILN_RETURN_IF_ERROR(builder.status());
-  return results;
+  return Finish(builder, last, options, std::move(results));
 }
 
 Result<std::vector<Instruction*>> JacobianVectorProduct(
@@ -94,13 +116,11 @@ Result<std::vector<Instruction*>> JacobianVectorProduct(
   for (size_t k = 0; k < with_respect_to.size(); ++k) {
     forward.SetTangent(with_respect_to[k], {tangents[k]});
   }
-  forward.Run(All(computation));
+  forward.Run(AllOf(computation));
   for (Instruction* x : values) {
     results.push_back(builder.Whole(forward.TangentOf(x), x));
   }
-  RemoveUnused(computation, last, results);
-  KILN_RETURN_IF_ERROR(builder.status());
-  return results;
+  return Finish(builder, last, options, std::move(results));
 }
 
 }  // namespace kiln::grad

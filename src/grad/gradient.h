@@ -16,11 +16,13 @@ namespace kiln::grad {
 // of a real scalar alone. INVALID_ARGUMENT for values of other types than floats and complex
 // numbers; UNIMPLEMENTED naming an op without a derivative, where one is needed.
 //
-// Instructions are added at the end of the computation, also by a call that fails.
+// Instructions are added at the end of the computation. Loops, branches and calls that have to
+// return more than they do are replaced (Options::replaced). On failure the computation is as it
+// was.
 Result<std::vector<ir::Instruction*>> VectorJacobianProduct(
     ir::Computation& computation, std::span<ir::Instruction* const> values,
-    std::span<ir::Instruction* const> cotangents,
-    std::span<ir::Instruction* const> with_respect_to, const Options& options);
+    std::span<ir::Instruction* const> cotangents, std::span<ir::Instruction* const> with_respect_to,
+    const Options& options);
 
 // Forward mode: the tangents of `values`, of their shapes, by the tangents of `with_respect_to`, of
 // theirs. Tangents of values that depend on none are zeros. Errors as above.

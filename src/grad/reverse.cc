@@ -80,7 +80,7 @@ void Reverse::HandOn(Instruction* op, const Derivative& cotangent) {
   if (rules.flow_reverse) return rules.flow_reverse(*this, op, cotangent);
   if (rules.partial) return HandOnPartials(op, cotangent.array);
   if (rules.transpose && rules.transpose(*this, op, cotangent)) return;
-  if (rules.tangent) return HandOnTangents(op, cotangent);
+  if (rules.tangent) return HandOnTangents(op, rules.tangent, cotangent);
   if (rules.expansion) return HandOnExpanded(op, cotangent, rules.expansion);
   builder_.Fail(NoDerivative(*op));
 }
@@ -107,9 +107,9 @@ void Reverse::HandOnPartials(Instruction* op, Instruction* cotangent) {
   }
 }
 
-// The tangent of the result is a linear expression of tangents of the operands, which is built for
-// unknown ones and transposed.
-void Reverse::HandOnTangents(Instruction* op, const Derivative& cotangent) {
+// The expression is built for unknown tangents, and transposed.
+void Reverse::HandOnTangents(Instruction* op, Derivative (*tangent_of)(Forward&, Instruction*),
+                             const Derivative& cotangent) {
   const Instruction* last = builder_.computation()->instructions().back();
   Forward forward(builder_, options_, Forward::Few());
   std::vector<Instruction*> operands, unknowns;
@@ -121,7 +121,7 @@ void Reverse::HandOnTangents(Instruction* op, const Derivative& cotangent) {
     operands.push_back(x);
     unknowns.push_back(unknown);
   }
-  const Derivative tangent = RulesOf(op->opcode()).tangent(forward, op);
+  const Derivative tangent = tangent_of(forward, op);
   Reverse transposed(builder_, options_, unknowns, InstructionsBehind(last));
   transposed.AddLeaves(tangent, cotangent);
   transposed.Run();

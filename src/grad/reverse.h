@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "grad/builder.h"
+#include "grad/forward.h"
 #include "grad/options.h"
 #include "ir/instruction_map.h"
 
@@ -34,12 +35,15 @@ class Reverse {
 
   // Hands the cotangents of the active instructions on to their operands, last instruction first.
   void Run();
+  // The same for one op, by the tangent of its result, an expression that is linear in the tangents
+  // of the operands.
+  void HandOnTangents(ir::Instruction* op, Derivative (*tangent)(Forward&, ir::Instruction*),
+                      const Derivative& cotangent);
 
  private:
   void HandOn(ir::Instruction* op, const Derivative& cotangent);
   void HandOnTuples(ir::Instruction* op, const Derivative& cotangent);
   void HandOnPartials(ir::Instruction* op, ir::Instruction* cotangent);
-  void HandOnTangents(ir::Instruction* op, const Derivative& cotangent);
   // The cotangents of a value's arrays.
   void AddLeaves(const Derivative& value, const Derivative& cotangent);
 

@@ -10,8 +10,9 @@
 namespace kiln::ir {
 namespace {
 
-// The markers of JAX and XLA's partitioners.
+// The markers of JAX and XLA's partitioners, and of functions with derivatives by a user's rule.
 constexpr std::string_view kMarkers[] = {
+    "CustomGradient",
     "InspectSharding",
     "LayoutConstraint",
     "MoveToDevice",
