@@ -88,6 +88,76 @@ KILN_API kiln_error* kiln_graph_jvp(kiln_graph* graph, const kiln_value* values,
                                     size_t count, const kiln_gradient_options* options,
                                     kiln_value* derivatives);
 
+/** Sets whether reverse mode computes a call again: of the called graph it stores the arguments
+ *  alone, and the backward computation begins with the called graph, once more, when the cotangents
+ *  are there. A call with side effects is not computed again. In HLO text the call has the frontend
+ *  attribute kiln.gradient="checkpoint".
+ *  @param call the value of a kiln_op_call()
+ *  @param checkpoint 1 or 0
+ *  @return INVALID_ARGUMENT for any other number, a value that is no call, or one of another graph;
+ *         the graph's error for 0
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_set_checkpoint(kiln_graph* graph, kiln_value call,
+                                               int32_t checkpoint);
+
+/** Sets the derivative of a graph that is called: of each kiln_op_call() of it that is made
+ *  afterwards. Loops, branches and other ops that take the graph as a region have the derivative of
+ *  its ops.
+ *  @param function its results are set
+ *  @param backward a graph that takes the function's parameters, its results, and the cotangents of
+ *         the results of float and complex types, all in order, and whose results are the
+ * cotangents of the parameters of float and complex types. Copied. NULL: the derivative is that of
+ * the function's ops again
+ *  @return INVALID_ARGUMENT for a backward graph of other parameters or results, naming the shapes;
+ *         the error of either graph; FAILED_PRECONDITION if results are not set
+ *
+ *  Reverse mode calls the backward graph; where no value depends on a result, its cotangent is 0.
+ *  Forward mode transposes it at the cotangent 0, and second derivatives differentiate it. HLO text
+ *  keeps the derivative: the called computation's root is a custom call of the target
+ * CustomGradient that returns its operand and names the backward computation; other compilers have
+ * no such function. \since 0.1 */
+KILN_API kiln_error* kiln_graph_set_gradient(kiln_graph* function, const kiln_graph* backward);
+
+/** A call whose backward graph is built, for kiln_context_register_gradient(). Tuples are lists of
+ *  their arrays. \since 0.1 */
+typedef struct kiln_gradient_call {
+  size_t struct_size;           /**< sizeof(kiln_gradient_call) of the library */
+  const char* target;           /**< the name of the called function */
+  size_t target_length;         /**< its number of bytes */
+  const char* backend_config;   /**< the op's text for the function, null-terminated */
+  size_t backend_config_length; /**< its number of bytes */
+  const kiln_value* operands;   /**< parameters of the backward graph: the call's operands */
+  size_t operand_count;         /**< number of `operands` and `gradients` */
+  const kiln_value* results;    /**< parameters: what the call returned */
+  size_t result_count;          /**< number of `results` and `cotangents` */
+  const kiln_value* cotangents; /**< parameters: the cotangents of the results; 0 for a result that
+                                     is of another type than floats and complex numbers */
+  kiln_value* gradients;        /**< to be set to the cotangents of the operands, each of the
+                                     operand's shape; 0, as they are before: it is zero */
+} kiln_gradient_call;
+
+/** Registers the derivative of a custom-call target, for all graphs of the context that are
+ *  differentiated afterwards.
+ *  @param target the name in the calls, not empty
+ *  @param build adds ops to `backward`, a graph with the parameters of `call`, and sets
+ *         call->gradients. `call` and `backward` live as long as the call of `build`. It returns
+ *         NULL, or hands over an error (see kiln_error_create()), which becomes the
+ *         differentiation's. It is called on the thread that differentiates, by several at once if
+ *         several do, and must not throw
+ *  @param user_data the first argument of both functions
+ *  @param destroy called once when `build` can no longer be called; may be NULL. Not called on
+ *         failure
+ *  @return ALREADY_EXISTS if the target has a derivative, INVALID_ARGUMENT for markers ("Sharding")
+ *         and an empty name
+ *
+ *  The results of the backward graph are used as those of kiln_graph_set_gradient(). Any thread.
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_context_register_gradient(
+    kiln_context* context, const char* target, size_t target_length,
+    kiln_error* (*build)(void* user_data, kiln_graph* backward, const kiln_gradient_call* call),
+    void* user_data, void (*destroy)(void* user_data));
+
 /** The operand, a constant for all derivatives. In HLO text it is a copy with the frontend
  *  attribute kiln.gradient="stop". \since 0.1 */
 KILN_API kiln_value kiln_op_stop_gradient(kiln_graph* graph, kiln_value operand);

@@ -3,11 +3,14 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "capi/call_gradient.h"
 #include "capi/deep.h"
 #include "capi/error.h"
 #include "capi/graph.h"
+#include "capi/handle.h"
 #include "capi/op_builder.h"
 #include "capi/options.h"
+#include "grad/custom.h"
 #include "grad/derivative.h"
 #include "grad/gradient.h"
 
@@ -49,12 +52,21 @@ kiln_error* AddDerivatives(const char* function, kiln_graph* graph,
     KILN_RETURN_IF_ERROR(graph->status());
     if (!out && result_count > 0) return InvalidArgument(function, ": the results are NULL");
     KILN_ASSIGN_OR_RETURN(grad::Options read, ReadGradientOptions(options));
+    read.replaced = [&](const Instruction* op, Instruction* now) { graph->Rebind(op, now); };
+    read.backward_of = [&](const Instruction& call) { return BackwardOf(graph->client(), call); };
     Result<Values> derivatives = differentiate(read);
     if (!derivatives.ok()) return derivatives.status().WithContext(function);
     graph->RegisterNew();
     for (size_t i = 0; i < derivatives->size(); ++i) out[i] = graph->IdOf((*derivatives)[i]);
     return OkStatus();
   });
+}
+
+Status CheckBackward(const kiln_graph& function, const kiln_graph& backward) {
+  KILN_RETURN_IF_ERROR(function.CheckComplete());
+  KILN_RETURN_IF_ERROR(backward.CheckComplete());
+  const ProgramShape shape = function.entry().program_shape();
+  return grad::CheckRule(shape.parameters, shape.result, backward.entry().program_shape());
 }
 
 }  // namespace
@@ -109,6 +121,51 @@ kiln_error* kiln_graph_jvp(kiln_graph* graph, const kiln_value* values, size_t v
         KILN_ASSIGN_OR_RETURN(Values given, ValuesOf(*graph, "tangents", tangents, count));
         return grad::JacobianVectorProduct(graph->entry(), of, by, given, read);
       });
+}
+
+kiln_error* kiln_graph_set_checkpoint(kiln_graph* graph, kiln_value call, int32_t checkpoint) {
+  return Guard([&]() -> Status {
+    constexpr const char* kName = "kiln_graph_set_checkpoint";
+    KILN_RETURN_IF_ERROR(NotNull(kName, {{"graph", graph}}));
+    KILN_ASSIGN_OR_RETURN(ir::Instruction * op, graph->ValueOf(call));
+    KILN_RETURN_IF_ERROR(CheckSwitch("checkpoint", checkpoint));
+    if (op->opcode() != Opcode::kCall) {
+      return InvalidArgument(kName, ": '", op->name(), "' is a ", OpcodeName(op->opcode()),
+                             "; expected a call");
+    }
+    graph->SetAttribute(*op, grad::kGradientAttribute,
+                        checkpoint != 0 ? std::optional(grad::kCheckpoint) : std::nullopt);
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_graph_set_gradient(kiln_graph* function, const kiln_graph* backward) {
+  return GuardDeep([&]() -> Status {
+    constexpr const char* kName = "kiln_graph_set_gradient";
+    KILN_RETURN_IF_ERROR(NotNull(kName, {{"function", function}}));
+    if (!backward) {
+      function->SetGradient(nullptr);
+      return OkStatus();
+    }
+    const Status fits = CheckBackward(*function, *backward);
+    if (!fits.ok()) return fits.WithContext(kName);
+    function->SetGradient(backward->module().Clone());
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_context_register_gradient(
+    kiln_context* context, const char* target, size_t target_length,
+    kiln_error* (*build)(void* user_data, kiln_graph* backward, const kiln_gradient_call* call),
+    void* user_data, void (*destroy)(void* user_data)) {
+  return Guard([&]() -> Status {
+    constexpr const char* kName = "kiln_context_register_gradient";
+    KILN_RETURN_IF_ERROR(
+        NotNull(kName, {{"context", context}, {"build", reinterpret_cast<const void*>(build)}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view name, TextOf("target", target, target_length));
+    const Status registered = RegisterGradient(*Unwrap(context), name, build, user_data, destroy);
+    return registered.ok() ? registered : registered.WithContext(kName);
+  });
 }
 
 kiln_value kiln_op_stop_gradient(kiln_graph* graph, kiln_value operand) {

@@ -10,6 +10,7 @@
 #include "capi/options.h"
 #include "capi/text.h"
 #include "capi/value_names.h"
+#include "grad/custom.h"
 #include "ir/analysis/cost.h"
 #include "ir/dot.h"
 #include "ir/host_call.h"
@@ -264,12 +265,34 @@ Result<const std::vector<int64_t>*> kiln_graph::DimsOf(const Instruction& value)
   return &(dims_[&value] = std::move(dims));
 }
 
-Result<kiln::ir::Computation*> kiln_graph::CopyRegion(const kiln_graph& region) {
+void kiln_graph::Rebind(const Instruction* op, Instruction* now) {
+  const auto found = indices_.find(op);
+  if (found == indices_.end()) return;
+  const size_t index = found->second;
+  indices_.erase(found);
+  dims_.erase(op);
+  indices_[now] = index;
+  values_[index] = now;
+  scopes_.Replace(op, now);
+  ++version_;
+}
+
+void kiln_graph::SetGradient(std::unique_ptr<const kiln::ir::Module> backward) {
+  gradient_ = std::move(backward);
+  ++version_;
+}
+
+Result<kiln::ir::Computation*> kiln_graph::CopyRegion(const kiln_graph& region, Rule rule) {
   if (&region == this) return InvalidArgument("a graph cannot be a region of its own");
   KILN_RETURN_IF_ERROR(region.CheckComplete());
-  auto key = std::make_pair(region.serial_, region.version_);
+  if (!region.gradient_) rule = Rule::kWithout;
+  auto key = std::make_tuple(region.serial_, region.version_, rule);
   if (auto it = regions_.find(key); it != regions_.end()) return it->second;
   kiln::ir::Computation* copy = module_->CloneComputation(region.entry(), region.module().name());
+  if (rule == Rule::kWith) {
+    const kiln::ir::Module& backward = *region.gradient_;
+    kiln::grad::SetRule(*copy, *module_->CloneComputation(*backward.entry(), backward.name()));
+  }
   regions_[key] = copy;
   return copy;
 }

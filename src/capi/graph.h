@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -44,6 +45,8 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   kiln::Result<kiln::ir::Instruction*> Add(kiln::ir::InstructionSpec spec);
   // Makes values of the entry's instructions that are not registered yet.
   void RegisterNew();
+  // `op` is gone, and its id is that of `now`, which has none yet.
+  void Rebind(const kiln::ir::Instruction* op, kiln::ir::Instruction* now);
   void SetRoot(kiln::ir::Instruction* root);
   kiln_value IdOf(const kiln::ir::Instruction* instruction) const;
   // For 0, the result of a failed call, the graph's error.
@@ -73,8 +76,13 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   // Sizes returned to the user; the vector lives as long as the graph.
   kiln::Result<const std::vector<int64_t>*> DimsOf(const kiln::ir::Instruction& value);
 
-  // A copy of `region` in this module, made once per version.
-  kiln::Result<kiln::ir::Computation*> CopyRegion(const kiln_graph& region);
+  // A copy of `region` in this module, made once per version. With the rule of its derivative, if
+  // it has one, it is only good for calls.
+  enum class Rule : uint8_t { kWithout, kWith };
+  kiln::Result<kiln::ir::Computation*> CopyRegion(const kiln_graph& region, Rule rule);
+  // The module's entry is the backward computation of calls of this graph (see grad/custom.h).
+  // Null: there is none.
+  void SetGradient(std::unique_ptr<const kiln::ir::Module> backward);
   // A computation made by the builder itself ("add" of f32), once per key.
   template <typename Make>
   kiln::Result<kiln::ir::Computation*> Helper(const std::string& key, Make make) {
@@ -99,7 +107,9 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   kiln::stablehlo::EntryAttributes entry_attributes_;
   kiln::capi::SymbolNumbers symbols_;
   std::unordered_map<const kiln::ir::Instruction*, std::vector<int64_t>> dims_;
-  std::map<std::pair<uint32_t, uint64_t>, kiln::ir::Computation*> regions_;
+  // By serial, version, and whether they have rules.
+  std::map<std::tuple<uint32_t, uint64_t, Rule>, kiln::ir::Computation*> regions_;
+  std::unique_ptr<const kiln::ir::Module> gradient_;
   std::map<std::string, kiln::ir::Computation*> helpers_;
 };
 

@@ -221,7 +221,8 @@ Result<std::vector<ir::Computation*>> OpBuilder::CopyRegions() {
   std::vector<ir::Computation*> called;
   for (size_t i = 0; i < regions_.size(); ++i) {
     auto [name, region] = regions_[i];
-    auto copy = graph_.CopyRegion(*region);
+    auto copy = graph_.CopyRegion(
+        *region, opcode_ == Opcode::kCall ? kiln_graph::Rule::kWith : kiln_graph::Rule::kWithout);
     if (!copy.ok()) return copy.status().WithContext(name);
     // The region's argument as one value, possibly a tuple, as in HLO.
     const ir::Instruction* argument = nullptr;

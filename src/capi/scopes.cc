@@ -112,6 +112,14 @@ Status Scopes::PopControl(size_t made) {
   return OkStatus();
 }
 
+void Scopes::Replace(const ir::Instruction* from, ir::Instruction* to) {
+  for (Control& control : controls_) {
+    for (ir::Instruction*& value : control.values) {
+      if (value == from) value = to;
+    }
+  }
+}
+
 std::string Scopes::UniqueName(std::string name) {
   const std::string key = ToLower(name);
   int64_t& count = names_in_use_[key];

@@ -43,6 +43,8 @@ class Scopes {
   // `made` is the number of values in the graph. An empty list leaves the outer scopes.
   void PushControl(std::vector<ir::Instruction*> values, size_t made);
   Status PopControl(size_t made);
+  // That a value has been replaced.
+  void Replace(const ir::Instruction* from, ir::Instruction* to);
 
   // Whether names are given out; from now on if `begins`, when present ones must be noted.
   bool gives_names() const { return gives_names_; }

@@ -15,14 +15,6 @@
 namespace kiln::capi {
 namespace {
 
-// The status of a function of the user that returned this.
-Status Taken(kiln_error* error) {
-  if (!error) return OkStatus();
-  Status status(static_cast<Code>(kiln_error_code(error)), error->message);
-  kiln_error_release(error);
-  return status;
-}
-
 // The functions of a target, alive as long as they can be called.
 class UsersFunctions {
  public:
@@ -162,7 +154,7 @@ Status UsersCall::WithArrays(void* const* args, F function) const {
   // It may ask for work on this device, and wait for it.
   const client::Queue::InUsersFunction scope;
   OnCallersStack([&] { error = function(call); });
-  return Taken(error);
+  return TakeError(error);
 }
 
 Status UsersCall::Prepare() {
@@ -198,6 +190,13 @@ Status UsersCall::Prepare() {
 }
 
 }  // namespace
+
+Status TakeError(kiln_error* error) {
+  if (!error) return OkStatus();
+  Status status(static_cast<Code>(kiln_error_code(error)), error->message);
+  kiln_error_release(error);
+  return status;
+}
 
 Status RegisterCall(client::Client& client, std::string_view target,
                     const kiln_call_handler& handler) {

@@ -9,6 +9,9 @@
 
 namespace kiln::capi {
 
+// The status of a function of the user that handed this over.
+Status TakeError(kiln_error* error);
+
 // Makes a target's functions callable; see kiln_context_register_call_handler(). Nothing is called
 // on failure.
 Status RegisterCall(client::Client& client, std::string_view target,

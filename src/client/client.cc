@@ -58,6 +58,7 @@ Client::Client(const ClientOptions& options)
 Client::~Client() {
   is_ending_ = true;
   calls_.Clear();
+  gradients_.clear();
   RunDeferred();
   devices_.clear();
   while (std::unique_ptr<Deferred> call = at_end_.TakeFirst()) CallInTurn(std::move(call));
@@ -79,6 +80,26 @@ Status Client::RegisterCustomCall(std::string_view target,
     return InvalidArgument("the target '", target, "' is a marker, which is never called");
   }
   return calls_.Add(target, make);
+}
+
+Status Client::RegisterGradient(std::string_view target,
+                                std::shared_ptr<const CallGradient> gradient) {
+  if (target.empty()) return InvalidArgument("the target is empty");
+  if (ir::IsMarkerTarget(target)) {
+    return InvalidArgument("the target '", target, "' is a marker, which is never called");
+  }
+  std::lock_guard lock(gradients_mutex_);
+  if (gradients_.contains(target)) {
+    return AlreadyExists("the target '", target, "' has a derivative already");
+  }
+  gradients_.emplace(target, std::move(gradient));
+  return OkStatus();
+}
+
+std::shared_ptr<const CallGradient> Client::FindGradient(std::string_view target) const {
+  std::lock_guard lock(gradients_mutex_);
+  const auto found = gradients_.find(target);
+  return found == gradients_.end() ? nullptr : found->second;
 }
 
 void Client::DropUser() noexcept {

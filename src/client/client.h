@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +16,7 @@
 #include "base/ref.h"
 #include "base/status.h"
 #include "base/trace.h"
+#include "client/call_gradient.h"
 #include "client/deferred.h"
 #include "client/device.h"
 #include "client/time_limit.h"
@@ -83,6 +86,10 @@ class Client : public Counted<Client> {
   // Adds a function of the user, as CustomCallRegistry::Add; INVALID_ARGUMENT for markers, which
   // are never called.
   Status RegisterCustomCall(std::string_view target, runtime::CustomCallRegistry::Maker& make);
+  // The same for the derivatives of a target's calls.
+  Status RegisterGradient(std::string_view target, std::shared_ptr<const CallGradient> gradient);
+  // Null: it has none.
+  std::shared_ptr<const CallGradient> FindGradient(std::string_view target) const;
   const flags::Flags& flags() const { return options_.flags; }
   // Null: there is none.
   DiskCache* cache() const { return cache_.get(); }
@@ -136,6 +143,8 @@ class Client : public Counted<Client> {
   runtime::Allocator allocator_;
   const std::vector<std::unique_ptr<runtime::ThreadPool>> pools_;  // by the host's devices
   runtime::CustomCallRegistry calls_;
+  mutable std::mutex gradients_mutex_;
+  std::map<std::string, std::shared_ptr<const CallGradient>, std::less<>> gradients_;
   std::string device_notes_;
   std::atomic<int64_t> users_{0}, modules_{1}, graphs_{0};
   bool is_ending_ = false;

@@ -68,10 +68,9 @@ Body::Body(const Computation& original, Takes takes)
   for (const Instruction* parameter : original.parameters()) {
     const size_t first = arguments_.size();
     for (const Shape& shape : LeafShapes(parameter->shape())) AddArgument(shape);
-    std::vector<Instruction*> leaves(arguments_.begin() + static_cast<std::ptrdiff_t>(first),
-                                     arguments_.end());
+    const std::span<Instruction* const> leaves = std::span(arguments_).subspan(first);
     parameters.push_back(parameter->shape().is_tuple()
-                             ? ValueOfLeaves(builder_, parameter->shape(), builder_.Tuple(leaves))
+                             ? ValueOfLeaves(builder_, parameter->shape(), leaves)
                              : leaves[0]);
   }
   Instruction* root = CopyInto(*computation(), original, parameters);
@@ -85,6 +84,19 @@ Instruction* Body::AddArgument(const Shape& shape) {
   shapes.mutable_elements().push_back(shape);
   tuple->set_shape(std::move(shapes));
   return arguments_.emplace_back(builder_.Element(tuple, std::ssize(arguments_)));
+}
+
+void Body::Bind(size_t argument, const Instruction& constant) {
+  Instruction* x = arguments_[argument];
+  Instruction* bound = builder_.Constant(constant.shared_literal());
+  computation()->Move(bound, x);
+  const std::vector<Instruction*> users(x->users().begin(), x->users().end());
+  for (Instruction* user : users) {
+    if (user->IsRoot() && user->opcode() == Opcode::kTuple) continue;
+    for (int64_t k = 0; k < user->operand_count(); ++k) {
+      if (user->operand(k) == x) computation()->ReplaceOperand(user, k, bound);
+    }
+  }
 }
 
 void Body::DropArguments(size_t kept) {

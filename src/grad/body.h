@@ -32,6 +32,9 @@ class Body {
   const std::vector<ir::Instruction*>& arguments() const { return arguments_; }
   const std::vector<ir::Instruction*>& results() const { return results_; }
   ir::Instruction* AddArgument(const Shape& shape);
+  // That an argument is always a number, so that the trip counts of loops inside are known. The
+  // results still have the argument.
+  void Bind(size_t argument, const ir::Instruction& constant);
   // Keeps the first ones. The others must be unused.
   void DropArguments(size_t kept);
 

@@ -86,6 +86,7 @@ struct Branch {
 };
 
 void Branch::SplitBy(const Reverse& reverse, const Arrays& cotangents, std::vector<Shape>& slots) {
+  BindConstants(forward, leaves);
   const size_t count = forward.arguments().size();
   const Instruction* last = forward.computation()->instructions().back();
   const Arrays given = AddArguments(forward, cotangents);

@@ -24,6 +24,12 @@ Flags ActiveOf(const Reverse& reverse, std::span<const Leaf> leaves) {
   return active;
 }
 
+void BindConstants(Body& body, std::span<const Leaf> leaves) {
+  for (size_t k = 0; k < leaves.size(); ++k) {
+    if (const Instruction* constant = ConstantOf(leaves[k])) body.Bind(k, *constant);
+  }
+}
+
 Arrays ArraysOf(ir::Builder& b, std::span<const Leaf> leaves) {
   Arrays arrays;
   for (const Leaf& leaf : leaves) arrays.push_back(ArrayOf(b, leaf));
@@ -140,6 +146,7 @@ void CallReverse(Reverse& reverse, Instruction* op, const Derivative& cotangent)
   const Arrays given = LeavesOf(cotangent, op->shape());
   const bool is_checkpoint = IsCheckpoint(*op);
   Body body(*op->called(0), Body::Takes::kEach);
+  BindConstants(body, leaves);
   Backward backward(body, reverse.options(), ActiveOf(reverse, leaves), given, Held::kYes,
                     is_checkpoint);
   Split& split = *backward.split;

@@ -14,6 +14,9 @@ namespace kiln::grad {
 // Which leaves have derivatives.
 Flags ActiveOf(const Reverse& reverse, std::span<const Leaf> leaves);
 
+// Arguments of a body that are constants where it is called.
+void BindConstants(Body& body, std::span<const Leaf> leaves);
+
 std::vector<ir::Instruction*> ArraysOf(ir::Builder& b, std::span<const Leaf> leaves);
 
 // An argument for the derivative of each array that has one; null for the others.

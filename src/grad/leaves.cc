@@ -26,13 +26,15 @@ void Append(Instruction* value, const Shape& shape, Ints& path, std::vector<Leaf
   }
 }
 
-// Takes elements of the tuple from `next` on.
-Instruction* Assemble(ir::Builder& b, const Shape& shape, Instruction* tuple, int64_t& next) {
-  if (!shape.is_tuple()) return b.Element(tuple, next++);
-  std::vector<Instruction*> elements;
-  for (const Shape& element : shape.elements()) {
-    elements.push_back(Assemble(b, element, tuple, next));
+// Takes leaves from the front.
+Instruction* Assemble(ir::Builder& b, const Shape& shape, std::span<Instruction* const>& leaves) {
+  if (!shape.is_tuple()) {
+    Instruction* leaf = leaves.front();
+    leaves = leaves.subspan(1);
+    return leaf;
   }
+  std::vector<Instruction*> elements;
+  for (const Shape& element : shape.elements()) elements.push_back(Assemble(b, element, leaves));
   return b.Tuple(std::move(elements));
 }
 
@@ -79,15 +81,22 @@ Instruction* ArrayOf(ir::Builder& b, const Leaf& leaf) {
   return x;
 }
 
+const Instruction* ConstantOf(const Leaf& leaf) {
+  const Instruction* x = leaf.value;
+  while (x->opcode() == Opcode::kCopy || x->opcode() == Opcode::kReshape) x = x->operand(0);
+  const bool is_number = x->IsConstant() && x->shape().is_scalar();
+  return leaf.path.empty() && is_number && !IsDifferentiable(x->shape()) ? x : nullptr;
+}
+
 std::vector<Shape> LeafShapes(const Shape& shape) {
   std::vector<Shape> shapes;
   ForEachLeaf(shape, [&](const Shape& leaf, std::span<const int64_t>) { shapes.push_back(leaf); });
   return shapes;
 }
 
-Instruction* ValueOfLeaves(ir::Builder& b, const Shape& shape, Instruction* tuple) {
-  int64_t next = 0;
-  return Assemble(b, shape, tuple, next);
+Instruction* ValueOfLeaves(ir::Builder& b, const Shape& shape,
+                           std::span<Instruction* const> leaves) {
+  return Assemble(b, shape, leaves);
 }
 
 std::vector<Instruction*> LeavesOf(const Derivative& derivative, const Shape& shape) {

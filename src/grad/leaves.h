@@ -1,6 +1,7 @@
 // The arrays of values that are tuples, in order: what calls, branches and loops hand on.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "grad/derivative.h"
@@ -26,11 +27,14 @@ std::vector<Leaf> LeavesOf(std::span<ir::Instruction* const> values);
 // The leaf as an instruction.
 ir::Instruction* ArrayOf(ir::Builder& b, const Leaf& leaf);
 
-// The number of leaves of a shape, and their shapes.
+// The scalar constant of a type without derivatives that a leaf is, or null.
+const ir::Instruction* ConstantOf(const Leaf& leaf);
+
 std::vector<Shape> LeafShapes(const Shape& shape);
 
-// A value of a shape by its leaves, the first elements of a tuple.
-ir::Instruction* ValueOfLeaves(ir::Builder& b, const Shape& shape, ir::Instruction* tuple);
+// A value of a shape by its leaves.
+ir::Instruction* ValueOfLeaves(ir::Builder& b, const Shape& shape,
+                               std::span<ir::Instruction* const> leaves);
 
 // The derivatives of the leaves of a shape: null for zero.
 std::vector<ir::Instruction*> LeavesOf(const Derivative& derivative, const Shape& shape);

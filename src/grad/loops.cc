@@ -47,13 +47,6 @@ Flags ReachedInAll(Body& body, const Options& options, const Flags& active, Flag
   }
 }
 
-// The scalar constant that a leaf of a loop's operand is, or null.
-const Instruction* ConstantOf(const Leaf& leaf) {
-  const Instruction* x = leaf.value;
-  while (x->opcode() == Opcode::kCopy || x->opcode() == Opcode::kReshape) x = x->operand(0);
-  return leaf.path.empty() && x->IsConstant() && x->shape().is_scalar() ? x : nullptr;
-}
-
 }  // namespace
 
 template <>
@@ -138,6 +131,7 @@ class LoopReverse {
   std::optional<int64_t> Analyse();
   void SplitBody(const Arrays& cotangents);
   void BuildBackward();
+  Instruction* VariableIn(Body& body, Instruction* counter, size_t k);
   Instruction* PutForward();
   void PutBackward(const Arrays& cotangents, Instruction* now);
 
@@ -195,11 +189,9 @@ std::optional<int64_t> LoopReverse::Analyse() {
   for (size_t k = 0; k < leaves_.size(); ++k) {
     if (!ir::IsInvariant(*probe, static_cast<int64_t>(k))) continue;
     held_[k] = Held::kInvariant;
-    Instruction* limit = condition_.arguments()[k];
     if (!state[k]->IsConstant()) continue;
-    Instruction* constant = condition_.builder().Constant(state[k]->shared_literal());
-    condition_.computation()->Move(constant, limit);
-    condition_.computation()->ReplaceAllUses(limit, constant);
+    condition_.Bind(k, *state[k]);
+    body_.Bind(k, *state[k]);
   }
   const ir::Induction induction = ir::InductionOf(*probe);
   for (const ir::InductionVariable& variable : induction.variables) {
@@ -264,6 +256,20 @@ Instruction* LoopReverse::PutForward() {
                    {condition_.ReturnOne(), both});
 }
 
+// An induction variable: start + step * number
+Instruction* LoopReverse::VariableIn(Body& body, Instruction* counter, size_t k) {
+  Builder& b = body.builder();
+  const ir::InductionVariable& variable = *variables_[k];
+  const ElementType type = leaves_[k].shape().type();
+  const auto number = [&](int64_t value) {
+    return b.Convert(b.Constant(Literal::Scalar<int64_t>(ElementType::kS64, value)), type);
+  };
+  Instruction* way = b.Convert(counter, type);
+  if (variable.step != 1) way = b.Times(way, number(variable.step));
+  if (!variable.start) return b.Plus(way, body.AddArgument(leaves_[k].shape()));
+  return *variable.start == 0 ? way : b.Plus(way, number(*variable.start));
+}
+
 // The body of a loop over (number, cotangents, stacks, invariants).
 void LoopReverse::BuildBackward() {
   Body& body = backward_.emplace(*op_->parent()->parent(), Cat(op_->called(1)->name(), ".backward"),
@@ -286,15 +292,8 @@ void LoopReverse::BuildBackward() {
     made[x] = b.Reshape(there, x->shape().dimensions());
   }
   for (size_t k : split_->arguments()) {
-    Instruction* value = body.AddArgument(leaves_[k].shape());
-    if (variables_[k]) {
-      // start + step * number
-      const ElementType type = value->shape().type();
-      Instruction* step =
-          b.Constant(Literal::Scalar<int64_t>(ElementType::kS64, variables_[k]->step));
-      value = b.Plus(value, b.Times(b.Convert(counter, type), b.Convert(step, type)));
-    }
-    made[body_.arguments()[k]] = value;
+    made[body_.arguments()[k]] =
+        variables_[k] ? VariableIn(body, counter, k) : body.AddArgument(leaves_[k].shape());
   }
   const Arrays found = split_->CopyBackward(body, made);
   Arrays next = {b.Plus(counter, Count(b, -1))};
@@ -317,7 +316,9 @@ void LoopReverse::PutBackward(const Arrays& cotangents, Instruction* now) {
   for (int64_t r = 0; r < std::ssize(split_->residuals()); ++r) {
     operands.push_back(b_.Element(now, stacks + r));
   }
-  for (size_t k : split_->arguments()) operands.push_back(ArrayOf(b_, leaves_[k]));
+  for (size_t k : split_->arguments()) {
+    if (!variables_[k] || !variables_[k]->start) operands.push_back(ArrayOf(b_, leaves_[k]));
+  }
   Body condition(*op_->parent()->parent(), Cat(op_->called(0)->name(), ".backward"),
                  Body::Takes::kTuple);
   for (const Instruction* x : operands) condition.AddArgument(x->shape());

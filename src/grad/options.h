@@ -17,8 +17,8 @@ struct Options {
   // target has none.
   std::function<Result<ir::Computation*>(const ir::Instruction& call)> backward_of = nullptr;
 
-  // Loops, branches and calls get more results, and are replaced: `op` will be removed, `now` is
-  // its value. Not called by a differentiation that fails.
+  // Loops, branches and calls that get more results are replaced: `op` is gone, `now` is its value.
+  // Not called by a differentiation that fails.
   std::function<void(ir::Instruction* op, ir::Instruction* now)> replaced = nullptr;
 };
 

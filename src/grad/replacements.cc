@@ -46,6 +46,14 @@ void Sort(ir::Computation& computation) {
   computation.Reorder(order);
 }
 
+// op's value by the first elements of `now`.
+Instruction* ValueOf(ir::Builder& b, const Instruction* op, Instruction* now) {
+  std::vector<Instruction*> leaves;
+  const int64_t count = std::ssize(LeafShapes(op->shape()));
+  for (int64_t k = 0; k < count; ++k) leaves.push_back(b.Element(now, k));
+  return ValueOfLeaves(b, op->shape(), leaves);
+}
+
 }  // namespace
 
 Result<Instruction*> Replacements::Early::Insert(ir::InstructionSpec& spec, bool is_complete) {
@@ -57,12 +65,12 @@ Result<Instruction*> Replacements::Early::Insert(ir::InstructionSpec& spec, bool
 
 void Replacements::Add(Instruction* op, Instruction* now) {
   Early early(*this, op);
-  pairs_.push_back({op, now, ValueOfLeaves(early, op->shape(), now)});
+  pairs_.push_back({op, now, ValueOf(early, op, now)});
 }
 
 void Replacements::AddLate(Instruction* op, Instruction* now) {
   ir::Builder late(computation_, nullptr, op->op_name(), ir::Builder::Operands::kTrusted);
-  pairs_.push_back({op, now, ValueOfLeaves(late, op->shape(), now)});
+  pairs_.push_back({op, now, ValueOf(late, op, now)});
   is_late_ = true;
 }
 
