@@ -80,7 +80,7 @@ void Reverse::HandOn(Instruction* op, const Derivative& cotangent) {
   if (rules.flow_reverse) return rules.flow_reverse(*this, op, cotangent);
   if (rules.partial) return HandOnPartials(op, cotangent.array);
   if (rules.transpose && rules.transpose(*this, op, cotangent)) return;
-  if (rules.tangent) return HandOnTangents(op, rules.tangent, cotangent);
+  if (rules.tangent) return HandOnTangents(op, op->operands(), rules.tangent, cotangent);
   if (rules.expansion) return HandOnExpanded(op, cotangent, rules.expansion);
   builder_.Fail(NoDerivative(*op));
 }
@@ -108,12 +108,12 @@ void Reverse::HandOnPartials(Instruction* op, Instruction* cotangent) {
 }
 
 // The expression is built for unknown tangents, and transposed.
-void Reverse::HandOnTangents(Instruction* op, Derivative (*tangent_of)(Forward&, Instruction*),
-                             const Derivative& cotangent) {
+void Reverse::HandOnTangents(Instruction* op, std::span<Instruction* const> of,
+                             TangentOfOp* tangent_of, const Derivative& cotangent) {
   const Instruction* last = builder_.computation()->instructions().back();
   Forward forward(builder_, options_, Forward::Few());
   std::vector<Instruction*> operands, unknowns;
-  for (Instruction* x : op->operands()) {
+  for (Instruction* x : of) {
     if (!IsActive(x) || forward.IsActive(x)) continue;
     // No constant, which a rule could recognise as 0.
     Instruction* unknown = builder_.Add(Opcode::kOptBarrier, {builder_.Whole({}, x)});

@@ -36,9 +36,10 @@ class Reverse {
   // Hands the cotangents of the active instructions on to their operands, last instruction first.
   void Run();
   // The same for one op, by the tangent of its result, an expression that is linear in the tangents
-  // of the operands.
-  void HandOnTangents(ir::Instruction* op, Derivative (*tangent)(Forward&, ir::Instruction*),
-                      const Derivative& cotangent);
+  // of the operands, or of other values before it.
+  using TangentOfOp = Derivative(Forward& forward, ir::Instruction* op);
+  void HandOnTangents(ir::Instruction* op, std::span<ir::Instruction* const> operands,
+                      TangentOfOp* tangent, const Derivative& cotangent);
 
  private:
   void HandOn(ir::Instruction* op, const Derivative& cotangent);
