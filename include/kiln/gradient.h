@@ -52,8 +52,9 @@ KILN_API void kiln_gradient_options_init(kiln_gradient_options* options, size_t 
  *  @param gradients receives `count` values: gradients[i] has the shape of with_respect_to[i], and
  *         is 0 everywhere if `value` does not depend on it
  *  @return INVALID_ARGUMENT for values of the wrong shape or of a type without derivatives;
- *         UNIMPLEMENTED naming an op without a derivative on the way from one to the other. The
- *         graph is as it was then
+ *         UNIMPLEMENTED naming an op without a derivative on the way from one to the other;
+ *         RESOURCE_EXHAUSTED if the calls of the graph, each with a copy of what it calls, make
+ * more than 4 million ops. The graph is as it was then
  *
  *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_gradient(kiln_graph* graph, kiln_value value,

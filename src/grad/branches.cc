@@ -16,6 +16,17 @@ using ir::Computation;
 using ir::Instruction;
 using Arrays = std::vector<Instruction*>;
 
+namespace {
+
+// The size of a bounded dimension is known where it has a value.
+bool CheckZeros(Builder& b, const Instruction& op, const Shape& shape) {
+  const bool can =
+      shape.is_array() && std::ranges::none_of(shape.dimensions(), &Dimension::is_bounded);
+  return CheckShape(can, b, op, shape);
+}
+
+}  // namespace
+
 template <>
 Derivative FlowForward<Opcode::kConditional>(Forward& forward, Instruction* op) {
   Builder& b = forward.builder();
@@ -46,7 +57,7 @@ Derivative FlowForward<Opcode::kConditional>(Forward& forward, Instruction* op) 
     for (size_t j = 0; j < has.size(); ++j) {
       if (!has[j]) continue;
       const Shape& shape = bodies[k].results()[j]->shape();
-      if (!found[k][j] && !CheckStorable(b, *op, shape)) return {};
+      if (!found[k][j] && !CheckZeros(b, *op, shape)) return {};
       tangents.push_back(found[k][j] ? found[k][j] : bodies[k].builder().Zeros(shape));
     }
     called.push_back(bodies[k].Return(tangents));
@@ -150,7 +161,7 @@ Instruction* PutForward(Builder& b, Instruction* op, const Branches& branches,
     }
     branch->split->DropBackward();
     for (size_t s = 0; s < slots.size(); ++s) {
-      if (!values[s] && !CheckStorable(b, *op, slots[s])) return nullptr;
+      if (!values[s] && !CheckZeros(b, *op, slots[s])) return nullptr;
       if (!values[s]) values[s] = branch->forward.builder().Zeros(slots[s]);
     }
     operands.push_back(early.Tuple(ArraysOf(early, branch->leaves)));
@@ -185,7 +196,7 @@ Computation* ReturnCotangents(Builder& b, const Instruction& op, Branch& branch,
   }
   for (size_t s = 0; s < sources.size(); ++s) {
     if (sums[s]) continue;
-    if (!CheckStorable(b, op, sources[s].shape())) return nullptr;
+    if (!CheckZeros(b, op, sources[s].shape())) return nullptr;
     sums[s] = inside.Zeros(sources[s].shape());
   }
   return branch.backward.Return(sums);

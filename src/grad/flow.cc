@@ -55,10 +55,10 @@ Instruction* PutBefore(Builder& b, Instruction* op, ir::Builder& early, Arrays o
   return now;
 }
 
-bool CheckStorable(Builder& b, const Instruction& op, const Shape& shape) {
-  if (shape.is_array() && shape.is_static()) return true;
+bool CheckShape(bool can, Builder& b, const Instruction& op, const Shape& shape) {
+  if (can) return true;
   b.Fail(Unimplemented("'", op.name(), "': ", OpcodeName(op.opcode()),
-                       " has no derivative where it would store values of the shape ", shape));
+                       " has no derivative where that needs values of the shape ", shape));
   return false;
 }
 

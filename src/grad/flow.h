@@ -33,7 +33,8 @@ ir::Instruction* PutBefore(Builder& b, ir::Instruction* op, ir::Builder& early,
                            std::vector<ir::Instruction*> operands,
                            std::vector<ir::Computation*> called);
 
-// UNIMPLEMENTED where a value of the shape cannot be made of zeros, or stored for iterations.
-bool CheckStorable(Builder& b, const ir::Instruction& op, const Shape& shape);
+// UNIMPLEMENTED, naming the op, where it would have to make or to store values of the shape: `can`
+// says whether it may.
+bool CheckShape(bool can, Builder& b, const ir::Instruction& op, const Shape& shape);
 
 }  // namespace kiln::grad

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "grad/body.h"
@@ -33,6 +34,25 @@ Status CheckValue(const Instruction& value, const Instruction* cotangent) {
   if (value.shape().is_scalar() && IsFloat(value.shape().type())) return OkStatus();
   return InvalidArgument("the value '", value.name(), "' has the shape ", value.shape(),
                          "; without a cotangent it must be a scalar of a float type");
+}
+
+// Each call of a computation gets copies of its own: fails where these would fill the memory.
+Status CheckCopies(const ir::Computation& computation) {
+  constexpr int64_t kMost = int64_t{1} << 22;
+  if (!computation.MayCall()) return OkStatus();
+  std::unordered_map<const ir::Computation*, int64_t> sizes;
+  for (const ir::Computation* c : computation.parent()->CalleesFirst()) {
+    int64_t& size = sizes[c] = c->instruction_count();
+    if (!c->MayCall()) continue;
+    for (const Instruction* i : c->instructions()) {
+      for (const ir::Computation* callee : i->called()) {
+        size = std::min(size + sizes.at(callee), kMost + 1);
+      }
+    }
+  }
+  if (sizes.at(&computation) <= kMost) return OkStatus();
+  return ResourceExhausted("'", computation.name(), "' has more than ", kMost,
+                           " instructions with a copy of each computation for each of its calls");
 }
 
 // Ends the derivative, whose instructions are those behind `last`: ops with more results take their
@@ -82,6 +102,7 @@ Result<std::vector<Instruction*>> VectorJacobianProduct(
   for (const Instruction* x : with_respect_to) {
     KILN_RETURN_IF_ERROR(CheckDifferentiable("with respect to", *x));
   }
+  KILN_RETURN_IF_ERROR(CheckCopies(computation));
   std::vector<Instruction*> results;
   if (computation.instructions().empty()) return results;
   const Instruction* last = computation.instructions().back();
@@ -108,6 +129,7 @@ Result<std::vector<Instruction*>> JacobianVectorProduct(
     KILN_RETURN_IF_ERROR(CheckDifferentiable("with respect to", *with_respect_to[k]));
     KILN_RETURN_IF_ERROR(CheckLike("tangent", *tangents[k], *with_respect_to[k]));
   }
+  KILN_RETURN_IF_ERROR(CheckCopies(computation));
   std::vector<Instruction*> results;
   if (computation.instructions().empty()) return results;
   const Instruction* last = computation.instructions().back();

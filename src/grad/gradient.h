@@ -14,7 +14,8 @@ namespace kiln::grad {
 // `with_respect_to`, of the shape of x; zeros where no value depends on x. An x that depends on
 // another one counts in full for both. Cotangents have the shapes of the values; null stands for 1,
 // of a real scalar alone. INVALID_ARGUMENT for values of other types than floats and complex
-// numbers; UNIMPLEMENTED naming an op without a derivative, where one is needed.
+// numbers; UNIMPLEMENTED naming an op without a derivative, where one is needed;
+// RESOURCE_EXHAUSTED where calls of calls make more than 4 million instructions.
 //
 // Instructions are added at the end of the computation. Loops, branches and calls that have to
 // return more than they do are replaced (Options::replaced). On failure the computation is as it

@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kLu = "lapack.getrf", kQr = "lapack.geqrf", kQ = "lapack.orgqr";
 
 bool IsCallOf(const Instruction& x, std::string_view target) {
-  return x.opcode() == Opcode::kCustomCall && x.attributes().Text(Attr::kCustomCallTarget) == target;
+  return x.opcode() == Opcode::kCustomCall &&
+         x.attributes().Text(Attr::kCustomCallTarget) == target;
 }
 
 // Matrices of the last two dimensions.
@@ -136,9 +137,7 @@ struct Qr {
     Builder& b = all.b;
     return b.Plus(all.Product(q, b.Minus(turn, inner)), quotient);
   }
-  Instruction* RTangent() const {
-    return square.Product(square.b.Minus(inner, turn), r);
-  }
+  Instruction* RTangent() const { return square.Product(square.b.Minus(inner, turn), r); }
 };
 
 // The product of the reflections of a call of geqrf, or null.
@@ -210,8 +209,8 @@ Instruction* CallOfReflections(const Instruction& product) {
 Derivative QTangent(Forward& forward, Instruction* op) {
   Instruction* call = CallOfReflections(*op);
   if (!call || !forward.TangentOf(call->operand(0)).array) {
-    forward.builder().Fail(Unimplemented(
-        "'", op->name(), "': ", kQ, " has a derivative for the results of ", kQr, " alone"));
+    forward.builder().Fail(Unimplemented("'", op->name(), "': ", kQ,
+                                         " has a derivative for the results of ", kQr, " alone"));
     return {};
   }
   const std::optional<Qr> qr = Qr::Make(forward, call, op);

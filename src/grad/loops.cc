@@ -226,7 +226,8 @@ void LoopReverse::SplitBody(const Arrays& cotangents) {
   split_.emplace(body_, Split::Parts{last, leaves_.size(), held_, recomputes}, found);
   if (!body_.status().ok()) b_.Fail(body_.status());
   for (const Instruction* x : split_->residuals()) {
-    if (!CheckStorable(b_, *op_, x->shape())) return;
+    const bool can = x->shape().is_array() && x->shape().is_static();
+    if (!CheckShape(can, b_, *op_, x->shape())) return;
   }
 }
 

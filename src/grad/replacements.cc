@@ -65,12 +65,12 @@ Result<Instruction*> Replacements::Early::Insert(ir::InstructionSpec& spec, bool
 
 void Replacements::Add(Instruction* op, Instruction* now) {
   Early early(*this, op);
-  pairs_.push_back({op, now, ValueOf(early, op, now)});
+  pairs_.push_back({op, now, values_[op] = ValueOf(early, op, now)});
 }
 
 void Replacements::AddLate(Instruction* op, Instruction* now) {
   ir::Builder late(computation_, nullptr, op->op_name(), ir::Builder::Operands::kTrusted);
-  pairs_.push_back({op, now, ValueOf(late, op, now)});
+  pairs_.push_back({op, now, values_[op] = ValueOf(late, op, now)});
   is_late_ = true;
 }
 
@@ -97,10 +97,8 @@ void Replacements::Commit() {
 }
 
 Instruction* Replacements::Now(Instruction* x) const {
-  for (const Pair& pair : pairs_) {
-    if (pair.op == x) return pair.value;
-  }
-  return x;
+  const auto found = values_.find(x);
+  return found == values_.end() ? x : found->second;
 }
 
 }  // namespace kiln::grad

@@ -1,6 +1,7 @@
 // Ops with more results, in place of ops with fewer: a loop that returns what its derivative reads.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "ir/builder.h"
@@ -49,6 +50,7 @@ class Replacements {
  private:
   ir::Computation* computation_;
   std::vector<Pair> pairs_;
+  std::unordered_map<const ir::Instruction*, ir::Instruction*> values_;
   std::vector<ir::Instruction*> early_;
   bool is_late_ = false;
 };

@@ -1,5 +1,5 @@
-/* Derivatives of loops and calls by the C ABI: values keep their ids, called graphs and custom calls
- * have derivatives of the user's, and those of the library's decompositions are right. */
+/* Derivatives of loops and calls by the C ABI: values keep their ids, called graphs and custom
+ * calls have derivatives of the user's, and those of the library's decompositions are right. */
 #include <math.h>
 
 #include "testing.h"
@@ -159,7 +159,8 @@ static kiln_graph* function_with_rule(int32_t has_rule) {
   kiln_op_parameter(backward, KILN_F64, &kTwo, 1, "y", 1);
   kiln_value t = kiln_op_parameter(backward, KILN_F64, &kTwo, 1, "t", 1);
   FAILS(KILN_INVALID_ARGUMENT, "results of the shape f64[]",
-        (OK(kiln_graph_set_results(backward, (kiln_value[]){kiln_op_scalar(backward, KILN_F64, 1)}, 1)),
+        (OK(kiln_graph_set_results(backward, (kiln_value[]){kiln_op_scalar(backward, KILN_F64, 1)},
+                                   1)),
          kiln_graph_set_gradient(function, backward)));
   kiln_value product = kiln_op_multiply(backward, bx, t);
   product = kiln_op_multiply(backward, product, kiln_op_scalar(backward, KILN_F64, 10));

@@ -429,6 +429,21 @@ TEST(Flow, RulesOfTheUser) {
   EXPECT_TRUE(ReverseOf(*again, arguments)[0] == Vector({10, 30}));
 }
 
+TEST(Flow, CallsOfManyCallsAreRefused) {
+  std::string text = "HloModule m\nf0 {\n  x = f64[] parameter(0)\n  ROOT r = f64[] sine(x)\n}\n";
+  for (int k = 1; k <= 64; ++k) {
+    const std::string callee = "f" + std::to_string(k - 1);
+    text += (k < 64 ? "f" + std::to_string(k) : std::string("ENTRY e")) +
+            " {\n  x = f64[] parameter(0)\n  y = f64[] call(x), to_apply=" + callee +
+            "\n  ROOT r = f64[] call(y), to_apply=" + callee + "\n}\n";
+  }
+  const auto module = ir::ParseOrDie(text);
+  ir::Computation& entry = *module->entry();
+  auto gradients = VectorJacobianProduct(entry, {{entry.root()}}, {}, FloatParametersOf(entry), {});
+  ASSERT_FALSE(gradients.ok());
+  EXPECT_EQ(gradients.status().code(), Code::kResourceExhausted);
+}
+
 TEST(Flow, CustomCallsWithoutRules) {
   const auto module = ir::ParseOrDie(R"(HloModule m
 ENTRY e {
