@@ -665,6 +665,16 @@ KILN_API kiln_value kiln_op_hypot(kiln_graph* graph, kiln_value lhs, kiln_value 
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_lgamma(kiln_graph* graph, kiln_value operand);
 
+/** The product, but 0 where lhs is 0, also where rhs is an infinity or a NaN.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param lhs the left operand
+ *  @param rhs the right operand, of the left one's shape
+ *  @return the value, of the operands' shape; 0 and INVALID_ARGUMENT where the operands' shapes are
+ *          not equal */
+KILN_API kiln_value kiln_op_multiply_no_nan(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
+
 /** The number next to lhs in the direction of rhs; rhs if they are equal; NaN if either is NaN.
  *
  *  Takes floats.

@@ -429,6 +429,13 @@ kiln_value kiln_op_lgamma(kiln_graph* graph, kiln_value operand) {
   });
 }
 
+kiln_value kiln_op_multiply_no_nan(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
+  return AddOp(graph, Opcode::kMultiplyNoNan, [&](OpBuilder& op) {
+    op.Operand(lhs);
+    op.Operand(rhs);
+  });
+}
+
 kiln_value kiln_op_next_after(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
   return AddOp(graph, Opcode::kNextAfter, [&](OpBuilder& op) {
     op.Operand(lhs);

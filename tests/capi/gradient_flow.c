@@ -105,8 +105,8 @@ static const char kLoop[] =
     "  w = f64[2,2] parameter(0)\n"
     "  zero = s32[] constant(0)\n"
     "  x = f64[2] constant({0.5, -0.3})\n"
-    "  t = (s32[], f64[2], f64[2,2]) tuple(zero, x, w)\n"
-    "  l = (s32[], f64[2], f64[2,2]) while(t), condition=condition, body=body\n"
+    "  start = (s32[], f64[2], f64[2,2]) tuple(zero, x, w)\n"
+    "  l = (s32[], f64[2], f64[2,2]) while(start), condition=condition, body=body\n"
     "  y = f64[2] get-tuple-element(l), index=1\n"
     "  ROOT r = f64[] dot(y, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
     "}\n";
@@ -117,7 +117,7 @@ static void loops(void) {
   kiln_graph* graph = graph_of(kLoop);
   kiln_value loop = 0, state = 0;
   OK(kiln_graph_find_value(graph, "l", 1, &loop));
-  OK(kiln_graph_find_value(graph, "t", 1, &state));
+  OK(kiln_graph_find_value(graph, "start", 5, &state));
   expect_gradient(graph, kWeights, kDims, 2, __LINE__);
   /* One loop forward, one backward; the id is that of the loop's value. */
   CHECK(count_of(graph, " while(") == 2);

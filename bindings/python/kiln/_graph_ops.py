@@ -339,6 +339,10 @@ class GraphOps(GraphBase):
         """
         return self.value(lib.kiln_op_lgamma(self, operand.id))
 
+    def multiply_no_nan(self, lhs: Value, rhs: Value) -> Value:
+        """The product, but 0 where lhs is 0, also where rhs is an infinity or a NaN."""
+        return self.value(lib.kiln_op_multiply_no_nan(self, lhs.id, rhs.id))
+
     def next_after(self, lhs: Value, rhs: Value) -> Value:
         """The number next to lhs in the direction of rhs; rhs if they are equal; NaN if either is
         NaN.

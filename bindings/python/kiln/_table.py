@@ -234,6 +234,24 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_op_reshape_like': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_iota_like': (c_uint64, [c_void_p, c_uint64, c_int64]),
     'kiln_op_reduce_by': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t, c_int32]),
+    'kiln_gradient_options_init': (None, [c_void_p, c_size_t]),
+    'kiln_graph_gradient': (
+        ErrorPointer,
+        [c_void_p, c_uint64, POINTER(c_uint64), c_size_t, c_void_p, POINTER(c_uint64)]),
+    'kiln_graph_vjp': (
+        ErrorPointer,
+        [c_void_p, POINTER(c_uint64), POINTER(c_uint64), c_size_t, POINTER(c_uint64), c_size_t,
+         c_void_p, POINTER(c_uint64)]),
+    'kiln_graph_jvp': (
+        ErrorPointer,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64), POINTER(c_uint64), c_size_t,
+         c_void_p, POINTER(c_uint64)]),
+    'kiln_graph_set_checkpoint': (ErrorPointer, [c_void_p, c_uint64, c_int32]),
+    'kiln_graph_set_gradient': (ErrorPointer, [c_void_p, c_void_p]),
+    'kiln_context_register_gradient': (
+        ErrorPointer,
+        [c_void_p, c_char_p, c_size_t, c_void_p, c_void_p, c_void_p]),
+    'kiln_op_stop_gradient': (c_uint64, [c_void_p, c_uint64]),
     'kiln_nn_broadcast_to': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
     'kiln_nn_add': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_nn_subtract': (c_uint64, [c_void_p, c_uint64, c_uint64]),
@@ -501,6 +519,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_op_erfc': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_hypot': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_lgamma': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_multiply_no_nan': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_next_after': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_polygamma': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_zeta': (c_uint64, [c_void_p, c_uint64, c_uint64]),
