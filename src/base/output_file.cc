@@ -68,10 +68,16 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
     file.path_ = real;
     free(real);
     struct stat found;
-    if (stat(file.path_.c_str(), &found) != 0) return SystemError(errno);
-    if (!S_ISREG(found.st_mode)) return InvalidArgument("it is no regular file");
-    if (faccessat(AT_FDCWD, file.path_.c_str(), W_OK, AT_EACCESS) != 0) return SystemError(errno);
-    file.mode_ = static_cast<int>(found.st_mode & 07777);
+    // It may be removed meanwhile.
+    if (stat(file.path_.c_str(), &found) == 0) {
+      if (!S_ISREG(found.st_mode)) return InvalidArgument("it is no regular file");
+      if (faccessat(AT_FDCWD, file.path_.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+        return SystemError(errno);
+      }
+      file.mode_ = static_cast<int>(found.st_mode & 07777);
+    } else if (errno != ENOENT) {
+      return SystemError(errno);
+    }
   } else if (errno != ENOENT) {
     return SystemError(errno);
   }

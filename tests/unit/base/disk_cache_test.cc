@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <random>
 #include <thread>
 
@@ -473,7 +474,9 @@ TEST(DiskCache, KilledProcessesLeaveWholeEntriesWithinTheBound) {
     return std::string(static_cast<size_t>(key) * 997 % 20000, static_cast<char>('a' + key % 26));
   };
   auto work = [&](unsigned seed) {
-    DiskCache cache(folder.path(), kBound);
+    DiskCache cache(folder.path(), kBound, [](std::string_view problem) {
+      std::fprintf(stderr, "%.*s\n", static_cast<int>(problem.size()), problem.data());
+    });
     std::mt19937 random(seed);
     for (;;) {
       const int key = static_cast<int>(random() % 100);
