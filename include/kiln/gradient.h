@@ -11,7 +11,9 @@
  *  differentiated, and of which there is no derivative.
  *
  *  The ops of a derivative get the op name, the device and the other frontend attributes of the op
- *  that they belong to. */
+ *  that they belong to.
+ *
+ *  A graph is used by one thread at a time. */
 #ifndef KILN_GRADIENT_H_
 #define KILN_GRADIENT_H_
 
@@ -66,7 +68,8 @@ KILN_API kiln_error* kiln_graph_gradient(kiln_graph* graph, kiln_value value,
  *  d values[i] / d with_respect_to[k].
  *  @param values `value_count` values of any shape
  *  @param cotangents one for each, of its shape
- *  @param with_respect_to, options, gradients, return as for kiln_graph_gradient()
+ *  @param with_respect_to, options, gradients as for kiln_graph_gradient()
+ *  @return as for kiln_graph_gradient()
  *
  *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_vjp(kiln_graph* graph, const kiln_value* values,
@@ -108,16 +111,16 @@ KILN_API kiln_error* kiln_graph_set_checkpoint(kiln_graph* graph, kiln_value cal
  *  @param function its results are set
  *  @param backward a graph that takes the function's parameters, its results, and the cotangents of
  *         the results of float and complex types, all in order, and whose results are the
- * cotangents of the parameters of float and complex types. Copied. NULL: the derivative is that of
- * the function's ops again
+ *         cotangents of the parameters of float and complex types. Copied. NULL: the derivative is
+ *         that of the function's ops again
  *  @return INVALID_ARGUMENT for a backward graph of other parameters or results, naming the shapes;
  *         the error of either graph; FAILED_PRECONDITION if results are not set
  *
  *  Reverse mode calls the backward graph; where no value depends on a result, its cotangent is 0.
  *  Forward mode transposes it at the cotangent 0, and second derivatives differentiate it. HLO text
  *  keeps the derivative: the called computation's root is a custom call of the target
- * CustomGradient that returns its operand and names the backward computation; other compilers have
- * no such function. \since 0.1 */
+ *  CustomGradient that returns its operand and names the backward computation; other compilers have
+ *  no such function. \since 0.1 */
 KILN_API kiln_error* kiln_graph_set_gradient(kiln_graph* function, const kiln_graph* backward);
 
 /** A call whose backward graph is built, for kiln_context_register_gradient(). Tuples are lists of

@@ -1,4 +1,5 @@
-// Transposes of products: each factor's cotangent is a product of the result's and the other factor.
+// Transposes of products: each factor's cotangent is a product of the result's and the other
+// factor.
 #include <algorithm>
 
 #include "grad/rules.h"
@@ -45,13 +46,12 @@ bool Transpose<Opcode::kDot>(Reverse& reverse, Instruction* op, const Derivative
     // The result has the batch, the free dimensions of lhs, those of rhs.
     const int64_t from = static_cast<int64_t>(batches + (k == 0 ? free[0].size() : 0));
     const ElementType type = op->shape().type();
-    Instruction* product = b.Add(
-        Opcode::kDot, {cotangent.array, b.Convert(other, type)},
-        {{Attr::kLhsBatchDims, Count(0, batches)},
-         {Attr::kRhsBatchDims, *batch[1 - k]},
-         {Attr::kLhsContractingDims, Count(from, free[1 - k].size())},
-         {Attr::kRhsContractingDims, free[1 - k]}},
-        Shape::Scalar(type));
+    Instruction* product = b.Add(Opcode::kDot, {cotangent.array, b.Convert(other, type)},
+                                 {{Attr::kLhsBatchDims, Count(0, batches)},
+                                  {Attr::kRhsBatchDims, *batch[1 - k]},
+                                  {Attr::kLhsContractingDims, Count(from, free[1 - k].size())},
+                                  {Attr::kRhsContractingDims, free[1 - k]}},
+                                 Shape::Scalar(type));
     // It has the batch, the free dimensions of x, and the summed ones in the order of `other`.
     Ints place(static_cast<size_t>(x->shape().rank()));
     for (size_t i = 0; i < batches; ++i) {
@@ -62,7 +62,8 @@ bool Transpose<Opcode::kDot>(Reverse& reverse, Instruction* op, const Derivative
     }
     for (size_t i = 0; i < summed[k]->size(); ++i) {
       const int64_t theirs = (*summed[1 - k])[i];
-      const auto rank = std::ranges::count_if(*summed[1 - k], [&](int64_t d) { return d < theirs; });
+      const auto rank =
+          std::ranges::count_if(*summed[1 - k], [&](int64_t d) { return d < theirs; });
       place[static_cast<size_t>((*summed[k])[i])] =
           static_cast<int64_t>(batches + free[k].size()) + rank;
     }

@@ -9,8 +9,8 @@ namespace kiln::grad {
 
 using ir::Instruction;
 
-#define KILN_PARTIAL(Name)                                                              \
-  template <>                                                                           \
+#define KILN_PARTIAL(Name)                                                                        \
+  template <>                                                                                     \
   Instruction* Partial<Opcode::k##Name>(Builder & b, Instruction * f, [[maybe_unused]] int64_t k, \
                                         Instruction * t)
 
@@ -123,9 +123,7 @@ KILN_PARTIAL(Sqrt) {
   return b.Scaled(t, factor);
 }
 // rsqrt' = -f / (2 x)
-KILN_PARTIAL(Rsqrt) {
-  return b.Scaled(t, b.Times(b.Number(f, -0.5), b.Over(f, X(f))));
-}
+KILN_PARTIAL(Rsqrt) { return b.Scaled(t, b.Times(b.Number(f, -0.5), b.Over(f, X(f)))); }
 // erf' = 2 / sqrt(pi) exp(-x^2)
 KILN_PARTIAL(Erf) {
   Instruction* x = X(f);
@@ -169,9 +167,7 @@ KILN_PARTIAL(Zeta) {
 
 // d (x y) = t y, t x
 KILN_PARTIAL(Multiply) { return b.Times(t, f->operand(1 - k)); }
-KILN_PARTIAL(MultiplyNoNan) {
-  return k == 0 ? b.Scaled(t, Y(f)) : b.Times(t, X(f));
-}
+KILN_PARTIAL(MultiplyNoNan) { return k == 0 ? b.Scaled(t, Y(f)) : b.Times(t, X(f)); }
 // d (x / y) = t / y, -t (x / y) / y
 KILN_PARTIAL(Divide) {
   Instruction* y = Y(f);
@@ -221,9 +217,10 @@ KILN_PARTIAL(Minimum) { return WhereChosen(b, f, k, t); }
 
 // Ops that are linear in their operands.
 
-#define KILN_TRANSPOSE(Name)                                                     \
-  template <>                                                                    \
-  bool Transpose<Opcode::k##Name>(Reverse & reverse, Instruction * op, const Derivative& cotangent)
+#define KILN_TRANSPOSE(Name)                                           \
+  template <>                                                          \
+  bool Transpose<Opcode::k##Name>(Reverse & reverse, Instruction * op, \
+                                  const Derivative& cotangent)
 
 KILN_TRANSPOSE(Add) {
   reverse.Add(X(op), cotangent.array);
@@ -319,9 +316,8 @@ Derivative Tangent<Opcode::kSign>(Forward& forward, Instruction* op) {
   if (IsFloat(op->shape().type())) return {};
   Builder& b = forward.builder();
   Instruction *x = X(op), *t = forward.TangentOf(x).array;
-  Instruction* along =
-      b.Plus(b.Times(b.Unary(Opcode::kReal, t), b.Unary(Opcode::kReal, op)),
-             b.Times(b.Unary(Opcode::kImag, t), b.Unary(Opcode::kImag, op)));
+  Instruction* along = b.Plus(b.Times(b.Unary(Opcode::kReal, t), b.Unary(Opcode::kReal, op)),
+                              b.Times(b.Unary(Opcode::kImag, t), b.Unary(Opcode::kImag, op)));
   Instruction* across = b.Minus(t, b.Times(op, b.Convert(along, op->shape().type())));
   Instruction* size = b.Abs(x);
   Instruction* is_zero = b.Compare(Direction::kEq, size, b.Number(size, 0));
@@ -340,7 +336,8 @@ Derivative Tangent<Opcode::kClamp>(Forward& forward, Instruction* op) {
   Instruction* above = b.Compare(Direction::kLt, high, x);
   Derivative sum;
   if (Instruction* t = forward.TangentOf(x).array) {
-    Instruction* inside = b.And(b.Compare(Direction::kGt, x, low), b.Compare(Direction::kLt, x, high));
+    Instruction* inside =
+        b.And(b.Compare(Direction::kGt, x, low), b.Compare(Direction::kLt, x, high));
     sum = b.Accumulate(sum, Derivative{b.Masked(inside, t)});
   }
   if (Instruction* t = forward.TangentOf(op->operand(0)).array) {

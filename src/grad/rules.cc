@@ -23,7 +23,7 @@ constexpr Rules Make() {
 
 constexpr std::array<Rules, kOpcodeCount> kRules = {
 #define KILN_OP(Name, text, operands, attributes, inference, evaluator, types, traits, cost, role, \
-                gradient, doc)                                                                   \
+                gradient, doc)                                                                     \
   Make<Opcode::k##Name, (gradient).rules>(),
 #include "ops/ops.def"
 };

@@ -39,19 +39,19 @@ Derivative FlowForward(Forward& forward, ir::Instruction* op);
 template <Opcode>
 void FlowReverse(Reverse& reverse, ir::Instruction* op, const Derivative& cotangent);
 
-#define KILN_OP(Name, ...)                                                                       \
-  template <>                                                                                    \
-  ir::Instruction* Partial<Opcode::k##Name>(Builder&, ir::Instruction*, int64_t,                 \
-                                            ir::Instruction*);                                   \
-  template <>                                                                                    \
-  bool Transpose<Opcode::k##Name>(Reverse&, ir::Instruction*, const Derivative&);                \
-  template <>                                                                                    \
-  Derivative Tangent<Opcode::k##Name>(Forward&, ir::Instruction*);                               \
-  template <>                                                                                    \
-  ir::Instruction* Expansion<Opcode::k##Name>(Builder&, ir::Instruction*);                       \
-  template <>                                                                                    \
-  Derivative FlowForward<Opcode::k##Name>(Forward&, ir::Instruction*);                           \
-  template <>                                                                                    \
+#define KILN_OP(Name, ...)                                                        \
+  template <>                                                                     \
+  ir::Instruction* Partial<Opcode::k##Name>(Builder&, ir::Instruction*, int64_t,  \
+                                            ir::Instruction*);                    \
+  template <>                                                                     \
+  bool Transpose<Opcode::k##Name>(Reverse&, ir::Instruction*, const Derivative&); \
+  template <>                                                                     \
+  Derivative Tangent<Opcode::k##Name>(Forward&, ir::Instruction*);                \
+  template <>                                                                     \
+  ir::Instruction* Expansion<Opcode::k##Name>(Builder&, ir::Instruction*);        \
+  template <>                                                                     \
+  Derivative FlowForward<Opcode::k##Name>(Forward&, ir::Instruction*);            \
+  template <>                                                                     \
   void FlowReverse<Opcode::k##Name>(Reverse&, ir::Instruction*, const Derivative&);
 #include "ops/ops.def"
 

@@ -7,9 +7,10 @@ namespace kiln::grad {
 
 using ir::Instruction;
 
-#define KILN_TRANSPOSE(Name) \
-  template <>                \
-  bool Transpose<Opcode::k##Name>(Reverse & reverse, Instruction * op, const Derivative& cotangent)
+#define KILN_TRANSPOSE(Name)                                           \
+  template <>                                                          \
+  bool Transpose<Opcode::k##Name>(Reverse & reverse, Instruction * op, \
+                                  const Derivative& cotangent)
 
 KILN_TRANSPOSE(Reshape) {
   Instruction* x = op->operand(0);
@@ -82,9 +83,8 @@ KILN_TRANSPOSE(Slice) {
     padding.push_back(
         {slices[d].start, to.dim(static_cast<int64_t>(d)) - end, slices[d].stride - 1});
   }
-  reverse.Add(op->operand(0),
-              b.Add(Opcode::kPad, {cotangent.array, b.Scalar(to.type(), 0)},
-                    {{Attr::kPadding, std::move(padding)}}));
+  reverse.Add(op->operand(0), b.Add(Opcode::kPad, {cotangent.array, b.Scalar(to.type(), 0)},
+                                    {{Attr::kPadding, std::move(padding)}}));
   return true;
 }
 
@@ -102,8 +102,8 @@ KILN_TRANSPOSE(Pad) {
     const int64_t size = x->shape().dim(static_cast<int64_t>(d)), step = padding[d].interior + 1;
     slices.push_back({0, size == 0 ? 0 : (size - 1) * step + 1, step});
   }
-  Instruction* own =
-      b.Add(Opcode::kPad, {t, b.Scalar(t->shape().type(), 0)}, {{Attr::kPadding, std::move(edges)}});
+  Instruction* own = b.Add(Opcode::kPad, {t, b.Scalar(t->shape().type(), 0)},
+                           {{Attr::kPadding, std::move(edges)}});
   own = b.Slice(own, std::move(slices));
   reverse.Add(x, own);
   if (reverse.IsActive(value)) {
@@ -126,8 +126,8 @@ std::vector<Instruction*> With(std::vector<Instruction*> first, const Instructio
 KILN_TRANSPOSE(DynamicSlice) {
   Builder& b = reverse.builder();
   Instruction* x = op->operand(0);
-  reverse.Add(x, b.Add(Opcode::kDynamicUpdateSlice,
-                       With({b.Zeros(x->shape()), cotangent.array}, op, 1)));
+  reverse.Add(
+      x, b.Add(Opcode::kDynamicUpdateSlice, With({b.Zeros(x->shape()), cotangent.array}, op, 1)));
   return true;
 }
 
@@ -136,8 +136,7 @@ KILN_TRANSPOSE(DynamicUpdateSlice) {
   Builder& b = reverse.builder();
   Instruction *x = op->operand(0), *update = op->operand(1), *t = cotangent.array;
   if (reverse.IsActive(x)) {
-    reverse.Add(x, b.Add(Opcode::kDynamicUpdateSlice,
-                         With({t, b.Zeros(update->shape())}, op, 2)));
+    reverse.Add(x, b.Add(Opcode::kDynamicUpdateSlice, With({t, b.Zeros(update->shape())}, op, 2)));
   }
   if (reverse.IsActive(update)) {
     reverse.Add(update, b.Add(Opcode::kDynamicSlice, With({t}, op, 2),

@@ -327,8 +327,9 @@ Status EvaluateWide(const Job& job) {
     case Opcode::kMultiply:
       return Binary<kAny>(job, [](auto x, auto y) { return Multiply(x, y); });
     case Opcode::kMultiplyNoNan:
-      return Binary<kFloatType>(
-          job, [](auto x, auto y) { return x == decltype(x)(0) ? decltype(x)(0) : Multiply(x, y); });
+      return Binary<kFloatType>(job, [](auto x, auto y) {
+        return x == decltype(x)(0) ? decltype(x)(0) : Multiply(x, y);
+      });
     case Opcode::kOr:
       return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x | y); });
     case Opcode::kPower:

@@ -11,12 +11,22 @@ namespace {
 constexpr OpInfo kOps[] = {
 #define KILN_OP(Name, text, operands, attributes, inference, evaluator, types, traits, cost, role, \
                 gradient, doc)                                                                     \
-  {Opcode::k##Name, text,         operands,     attributes, types,    traits,                      \
-   OpCost::cost,    OpRole::role, kNoBound,     gradient,   doc},
+  {Opcode::k##Name, text,         operands, attributes, types, traits,                             \
+   OpCost::cost,    OpRole::role, kNoBound, gradient,   doc},
 #define KILN_ELEMENTWISE_OP(Name, text, operands, attributes, inference, types, traits, cost, \
                             accuracy, gradient, doc)                                          \
-  {Opcode::k##Name,         text,         operands,           attributes, types,              \
-   (traits) | kElementwise, OpCost::cost, OpRole::kElemental, accuracy,   gradient, doc},
+  {                                                                                           \
+      Opcode::k##Name,                                                                        \
+      text,                                                                                   \
+      operands,                                                                               \
+      attributes,                                                                             \
+      types,                                                                                  \
+      (traits) | kElementwise,                                                                \
+      OpCost::cost,                                                                           \
+      OpRole::kElemental,                                                                     \
+      accuracy,                                                                               \
+      gradient,                                                                               \
+      doc},
 #include "ops/ops.def"
 };
 
