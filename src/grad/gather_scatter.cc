@@ -131,8 +131,8 @@ Instruction* OneByOne(Builder& b, Instruction* op) {
     arguments[k] = own.accumulated[0];
     arguments[n + k] = own.next[0];
     Instruction* result = Apply(own.b, *op->called(0), arguments)[k];
+    own.computation->set_root(result ? result : own.next[0]);
     if (!result || !own.b.ok()) return nullptr;
-    own.computation->set_root(result);
     results.push_back(b.Add(Opcode::kScatter, {x, op->operand(static_cast<int64_t>(n)), u},
                             op->attributes(), std::nullopt, {own.computation}));
   }
