@@ -78,6 +78,23 @@ ENTRY e { x = f32[37,300] parameter(0)
   b = f32[37,300] broadcast(s), dimensions={1}
   d = f32[37,300] subtract(x, b)
   ROOT r = (f32[300], f32[37,300]) tuple(s, d) })");
+  auto softmax = ir::ParseOrDie(R"(HloModule softmax
+max { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b) }
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[2000,150] parameter(0)
+  least = f32[] constant(-inf)
+  zero = f32[] constant(0)
+  m = f32[2000] reduce(x, least), dimensions={1}, to_apply=max
+  mb = f32[2000,150] broadcast(m), dimensions={0}
+  d = f32[2000,150] subtract(x, mb)
+  p = f32[2000,150] exponential(d)
+  s = f32[2000] reduce(p, zero), dimensions={1}, to_apply=add
+  sb = f32[2000,150] broadcast(s), dimensions={0}
+  ROOT r = f32[2000,150] divide(p, sb) })");
   Met met;
   for (int bytes : {64, 32, 16}) {
     target::Target target = target::HostCpuWithVectors(bytes);
@@ -85,6 +102,7 @@ ENTRY e { x = f32[37,300] parameter(0)
     CheckBits(*columns, target, met);
     // To a machine of small caches small arrays are large.
     target.cpu.l2_bytes = target.cpu.l3_bytes = 256;
+    CheckBits(*softmax, target, met);
     for (uint64_t seed = 0; seed < 12; ++seed) {
       SCOPED_TRACE(Cat("seed ", seed, ", vectors of ", bytes, " bytes"));
       CheckBits(*testing::RandomRowsModule(seed), target, met);
