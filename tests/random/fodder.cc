@@ -286,6 +286,7 @@ class Generator {
                   Opcode::kRemainder, Opcode::kDivide});
     }
     if (IsExact() && op == Opcode::kPower && IsFloat(type)) op = Opcode::kMinimum;
+    if (op == Opcode::kMultiply && IsFloat(type) && Chance(25)) op = Opcode::kMultiplyNoNan;
     if ((op == Opcode::kDivide || op == Opcode::kRemainder) && IsInteger(type) && Chance(40)) {
       y = Spread(x->shape(), Add({.opcode = Opcode::kConstant,
                                   .shape = Shape::Scalar(type),

@@ -364,8 +364,10 @@ class Generator {
         return Keep(Binary(Opcode::kAdd, x, y), false);
       case 1:
         return Keep(Binary(Opcode::kSubtract, x, y), false);
-      case 2:
-        return Keep(Clamped(Binary(Opcode::kMultiply, x, y), -8, 8), false);
+      case 2: {
+        const Opcode op = Chance(20) ? Opcode::kMultiplyNoNan : Opcode::kMultiply;
+        return Keep(Clamped(Binary(op, x, y), -8, 8), false);
+      }
       case 3:
         return Keep(Binary(Opcode::kMaximum, x, y), IsExact(x) && IsExact(y));
       case 4:

@@ -155,6 +155,7 @@ Instruction* RandomNarrowOp(const RandomSource& source, Instruction* x, Instruct
   static constexpr Opcode kOps[] = {Opcode::kAdd,      Opcode::kSubtract, Opcode::kMultiply,
                                     Opcode::kDivide,   Opcode::kMaximum,  Opcode::kMinimum,
                                     Opcode::kRemainder};
+  if (IsFloat(x->shape().type()) && g.Chance(15)) return g.Op(Opcode::kMultiplyNoNan, {x, y});
   return g.Op(kOps[g.Pick(0, static_cast<int>(std::size(kOps)) - 1)], {x, y});
 }
 

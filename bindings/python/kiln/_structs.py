@@ -172,6 +172,30 @@ class AttentionOptions(ctypes.Structure):
                 ('bias', c_uint64)]
 
 
+class GradientOptions(ctypes.Structure):
+    """kiln_gradient_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('recompute_loops', c_int32),
+                ('reserved', c_int32)]
+
+
+class GradientCall(ctypes.Structure):
+    """kiln_gradient_call"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('target', c_char_p),
+                ('target_length', c_size_t),
+                ('backend_config', c_char_p),
+                ('backend_config_length', c_size_t),
+                ('operands', POINTER(c_uint64)),
+                ('operand_count', c_size_t),
+                ('results', POINTER(c_uint64)),
+                ('result_count', c_size_t),
+                ('cotangents', POINTER(c_uint64)),
+                ('gradients', POINTER(c_uint64))]
+
+
 class StablehloOptions(ctypes.Structure):
     """kiln_stablehlo_options"""
 

@@ -100,6 +100,7 @@ KILN_FUZZ_INIT(execute)
 KILN_FUZZ_INIT(session)
 KILN_FUZZ_INIT(function)
 KILN_FUZZ_INIT(safetensors)
+KILN_FUZZ_INIT(gradient)
 void Call_kiln_call_handler_init(World& w) {
   Init(w, "kiln_call_handler_init", kiln_call_handler_init);
 }
