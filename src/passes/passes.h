@@ -50,6 +50,8 @@ Result<bool> SplitFrozen(ir::Module& module, const PassContext& context);
 Result<bool> FoldTransposes(ir::Module& module, const PassContext& context);
 // x > y => max(x, y) > y, where the maximum is there and x is needed for nothing else.
 Result<bool> CompareExtrema(ir::Module& module, const PassContext& context);
+// Cheap ops again before uses far behind, where their operands are kept anyway; see memory/.
+Result<bool> Rematerialise(ir::Module& module, const PassContext& context);
 // Reductions with the users of their results on the same rows, as fusions: softmax, normalisations.
 Result<bool> FuseRows(ir::Module& module, const PassContext& context);
 // Producers into consumers, and siblings with each other, as fusions; see fusion/.

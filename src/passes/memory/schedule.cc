@@ -25,6 +25,15 @@ bool OwnsItsCallees(const Instruction& i) {
 // Trying each ready instruction at each step takes long where there are more than this.
 constexpr int64_t kMaxForGreedy = 4096;
 
+// What an end alone needs is looked at up to this many instructions.
+constexpr int64_t kMostForAnEnd = 64;
+
+// An alias on the way to the root.
+bool IsEndName(const Instruction* i) {
+  return ir::IsAlias(*i) &&
+         std::ranges::all_of(i->users(), [](const Instruction* user) { return user->IsRoot(); });
+}
+
 // Orders of a computation's instructions, and their live bytes.
 class Scheduler {
  public:
@@ -105,6 +114,8 @@ class Scheduler {
     };
     attempt(WithParametersFirst(post_order_));
     if (c_.instruction_count() <= kMaxForGreedy) attempt(Greedy(best));
+    attempt(Sunk(best));
+    attempt(Sunk(WithEndsEarly(best)));
     return {std::move(best), least};
   }
 
@@ -135,7 +146,7 @@ class Scheduler {
       if (ir::KeepsLeaf(*i, made.index)) return;
       ir::Readers readers = ir::ReadersOf(made, tuple_uses_);
       // The entry's results are made in the caller's memory.
-      if (readers.is_result && is_entry) return;
+      if (is_entry && BecomesResult(made)) return;
       Value value{leaf.byte_size(), 0, readers.is_result};
       std::unordered_set<const Instruction*> seen;
       for (const ir::Reader& r : readers.readers) {
@@ -146,6 +157,23 @@ class Scheduler {
       step.makes.push_back(values_.size());
       values_.push_back(value);
     });
+  }
+
+  // Whether an array is a result, or is updated to one in place.
+  bool BecomesResult(Leaf array) {
+    for (bool is_updated = true; is_updated;) {
+      const ir::Readers readers = ir::ReadersOf(array, tuple_uses_);
+      if (readers.is_result) return true;
+      is_updated = false;
+      for (const ir::Reader& r : readers.readers) {
+        const int64_t k = kernel::UpdatedOperand(*r.instruction, 0);
+        if (k < 0 || !(ir::OriginOf({r.instruction->operand(k), 0}) == array)) continue;
+        array = {r.instruction, 0};
+        is_updated = true;
+        break;
+      }
+    }
+    return false;
   }
 
   int64_t Peak(const std::vector<Instruction*>& order) const {
@@ -272,6 +300,125 @@ class Scheduler {
       run(next);
     }
     return result;
+  }
+
+  // Names right behind what they name.
+  std::vector<Instruction*> WithNamesEarly(const std::vector<Instruction*>& order) const {
+    std::vector<Instruction*> result;
+    ir::InstructionSet done(c_);
+    for (Instruction* i : order) {
+      if (!done.Insert(i)) continue;
+      result.push_back(i);
+      for (size_t next = result.size() - 1; next < result.size(); ++next) {
+        for (Instruction* user : result[next]->users()) {
+          if (!ir::IsAlias(*user) || user->IsRoot() || done.contains(user)) continue;
+          if (!std::ranges::all_of(user->operands(), [&](auto* x) { return done.contains(x); })) {
+            continue;
+          }
+          done.Insert(user);
+          result.push_back(user);
+        }
+      }
+    }
+    return result;
+  }
+
+  // Ends are instructions whose results the caller takes, as the gradients of weights. Each comes
+  // as early as it can, together with what it alone needs.
+  std::vector<Instruction*> WithEndsEarly(const std::vector<Instruction*>& given) const {
+    const std::vector<Instruction*> order = WithNamesEarly(given);
+    // The end that alone needs an instruction: the instruction itself, for an end; null where
+    // others need it, too.
+    ir::InstructionMap<const Instruction*> end_of(c_);
+    std::unordered_map<const Instruction*, int64_t> sizes;
+    const auto is_end = [&](const Instruction* i) {
+      return std::ranges::all_of(i->users(), [&](auto* u) { return u->IsRoot() || IsEndName(u); });
+    };
+    for (size_t k = order.size(); k-- > 0;) {
+      Instruction* i = order[k];
+      const Instruction* end = nullptr;
+      if (i->opcode() == Opcode::kParameter || i->IsConstant() || i->IsRoot() ||
+          OwnsItsCallees(*i) || !ir::IsPure(*i)) {
+        end = nullptr;
+      } else if (is_end(i)) {
+        end = i;
+      } else {
+        end = end_of.at(i->users()[0]);
+        for (const Instruction* user : i->users()) {
+          if (end_of.at(user) != end) end = nullptr;
+        }
+        if (end && ++sizes[end] > kMostForAnEnd) end = nullptr;
+      }
+      end_of[i] = end;
+    }
+    // The groups behind their last inputs, else in their order.
+    ir::InstructionMap<size_t> position(c_);
+    for (size_t k = 0; k < order.size(); ++k) position[order[k]] = k;
+    std::unordered_map<const Instruction*, std::vector<Instruction*>> groups;
+    std::unordered_map<const Instruction*, size_t> ready;
+    for (Instruction* i : order) {
+      const Instruction* end = end_of.at(i);
+      if (!end) continue;
+      groups[end].push_back(i);
+      size_t& at = ready[end];
+      for (const Instruction* x : i->operands()) {
+        if (end_of.at(x) != end) at = std::max(at, end_of.at(x) ? order.size() : position.at(x));
+      }
+    }
+    std::vector<std::vector<const Instruction*>> behind(order.size() + 1);
+    for (Instruction* i : order) {
+      if (end_of.at(i) == i) behind[ready[i]].push_back(i);
+    }
+    std::vector<Instruction*> result;
+    std::unordered_set<const Instruction*> placed;
+    const auto place = [&](const Instruction* end) {
+      if (!placed.insert(end).second) return;
+      result.insert(result.end(), groups[end].begin(), groups[end].end());
+    };
+    for (size_t k = 0; k < order.size(); ++k) {
+      const Instruction* end = end_of.at(order[k]);
+      if (!end) {
+        result.push_back(order[k]);
+      } else if (ready[end] >= order.size() && end == order[k]) {
+        place(end);  // it needs another end, and keeps its place
+      }
+      for (const Instruction* next : behind[k]) place(next);
+    }
+    return result;
+  }
+
+  // Instructions right before their first users where that saves memory over time: the results come
+  // later, and operands stay longer, in bytes times steps. Names take no memory, and go along.
+  std::vector<Instruction*> Sunk(const std::vector<Instruction*>& order) const {
+    // The place of each instruction: the index of an unmoved one, before which it stands.
+    ir::InstructionMap<size_t> place(c_);
+    std::vector<std::vector<Instruction*>> before(order.size());  // last one first
+    std::vector<size_t> last_read(values_.size(), 0);
+    for (size_t k = order.size(); k-- > 0;) {
+      Instruction* i = order[k];
+      const Step& step = steps_.at(i);
+      size_t first_use = order.size();
+      for (const Instruction* user : i->users()) first_use = std::min(first_use, place.at(user));
+      int64_t saved = ir::IsAlias(*i) ? 1 : 0;
+      const auto steps = [&](size_t from) { return static_cast<int64_t>(first_use - from); };
+      for (size_t v : step.makes) saved += values_[v].bytes * steps(k);
+      for (size_t v : step.reads) {
+        const size_t until = std::max(last_read[v], k);
+        if (!values_[v].stays && until < first_use) saved -= values_[v].bytes * steps(until);
+      }
+      const bool may_move = first_use < order.size() && !OwnsItsCallees(*i) && !i->IsConstant() &&
+                            i->opcode() != Opcode::kParameter && ir::IsPure(*i);
+      const bool moves = may_move && saved > 0;
+      place[i] = moves ? first_use : k;
+      if (moves) before[first_use].push_back(i);
+      for (size_t v : step.reads) last_read[v] = std::max(last_read[v], place.at(i));
+    }
+    std::vector<Instruction*> sunk;
+    for (size_t k = 0; k < order.size(); ++k) {
+      sunk.insert(sunk.end(), before[k].rbegin(), before[k].rend());
+      if (place.at(order[k]) == k) sunk.push_back(order[k]);
+    }
+    return sunk;
   }
 
   const Computation& c_;
