@@ -159,6 +159,42 @@ std::unique_ptr<ir::Module> Rectified(uint64_t seed) {
       " ROOT t = (f32[24], f32[24], f32[24]) tuple(m, g, ", seed % 7 == 0 ? "x" : "a", ")\n}\n"));
 }
 
+// Layers of products, as slight as large arrays can have them, whose values are read again in the
+// opposite order.
+std::unique_ptr<ir::Module> LateUses(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  constexpr const char* kFunctions[] = {"sine", "tanh", "logistic", "negate", "abs"};
+  constexpr const char* kShape = "f32[16384,1] ";
+  constexpr int kLayers = 9;
+  std::string text =
+      Cat("HloModule m\nENTRY e {\n v0 = ", kShape, "parameter(0)\n w = f32[1,1] parameter(1)\n");
+  std::vector<std::string> values;
+  for (int k = 0; k < kLayers; ++k) {
+    std::string x = Cat("v", k);
+    for (uint64_t n = random() % 3 + 1; n > 0; --n) {
+      const std::string name = Cat("x", values.size());
+      if (random() % 3 == 0 && !values.empty()) {
+        text += Cat(" ", name, " = ", kShape, "maximum(", x, ", ", values.back(), ")\n");
+      } else {
+        text += Cat(" ", name, " = ", kShape, kFunctions[random() % 5], "(", x, ")\n");
+      }
+      values.push_back(x = name);
+    }
+    text += Cat(" v", k + 1, " = ", kShape, "dot(", x,
+                ", w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n");
+  }
+  std::string sum = Cat("v", kLayers);
+  for (size_t k = values.size(); k-- > 0;) {
+    if (random() % 3 == 0) continue;
+    text += Cat(" y", k, " = ", kShape, random() % 2 == 0 ? "add(" : "multiply(", sum, ", ",
+                values[k], ")\n");
+    sum = Cat("y", k);
+  }
+  text += Cat(" ROOT t = (f32[16384,1], f32[16384,1]) tuple(", sum, ", ",
+              values[random() % values.size()], ")\n}\n");
+  return ir::ParseOrDie(text);
+}
+
 class PassesRandom : public ::testing::TestWithParam<std::string_view> {
  protected:
   void Run(uint64_t first, uint64_t count) {
@@ -183,6 +219,10 @@ class PassesRandom : public ::testing::TestWithParam<std::string_view> {
       if (name == "compare-extrema") {
         auto rectified = Rectified(seed);
         changes += Check(name, *rectified, SpecialArguments(*rectified, seed), true);
+      }
+      if (name == "rematerialisation" && seed % 8 == 0) {
+        auto late = LateUses(seed);
+        changes += Check(name, *late, RandomArguments(*late, seed), true);
       }
       // What rounds differently may differ in everything after that, with such arguments.
       if (!KeepsBits(name)) continue;
