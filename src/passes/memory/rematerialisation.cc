@@ -27,6 +27,9 @@ constexpr int64_t kGap = 6;
 constexpr int64_t kSpan = 2 * kGap;
 // Smaller values are kept.
 constexpr int64_t kLeastBytes = int64_t{1} << 16;
+// Programs in which repeated ops save less than this part of the bytes of all their values stay as
+// they are.
+constexpr int64_t kLeastPart = 32;
 constexpr int64_t kMostSteps = int64_t{1} << 26;
 
 // The cost of repeating an op, in 64ths of its bytes.
@@ -96,6 +99,7 @@ class Rematerialiser {
   int32_t NodeOf(Instruction* x);
   void FindLateValues();
   std::vector<bool> Repeated() const;
+  bool SavesMuch() const;
   bool IsRepeated(const Instruction* x) const {
     const int32_t* node = nodes_.Find(x);
     return node && is_repeated_[static_cast<size_t>(*node)];
@@ -220,11 +224,27 @@ Instruction* Rematerialiser::Repeat(Instruction* x, Instruction* user, int64_t s
   return late.at(x);
 }
 
+// Whether enough is not kept. Views and the like are read where they are, kept or not.
+bool Rematerialiser::SavesMuch() const {
+  const auto bytes = [](const Instruction& i) {
+    const bool has_memory =
+        i.shape().is_array() && i.shape().is_static() && !IsGiven(i) && Weight(i.opcode()) != 0;
+    return has_memory ? i.shape().byte_size() : 0;
+  };
+  int64_t saved = 0, all = 0;
+  for (size_t n = 0; n < values_.size(); ++n) {
+    if (is_repeated_[n] && values_[n].is_read_late) saved += bytes(*values_[n].value);
+  }
+  for (const Instruction* i : c_.instructions()) all += bytes(*i);
+  return saved > 0 && saved >= all / kLeastPart;
+}
+
 bool Rematerialiser::Run() {
   FindDepths();
   FindLateValues();
   if (values_.empty()) return false;
   is_repeated_ = Repeated();
+  if (!SavesMuch()) return false;
   // Of the program as it was: what has been repeated must not be read as a value of its own.
   struct Use {
     Instruction* user;
