@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/reducer.h"
+
 namespace kiln::grad {
 
 using ir::Computation;
@@ -110,6 +112,11 @@ Combination::Combination(const Builder& at, std::string_view name,
   for (std::vector<Instruction*>* parameters : {&accumulated, &next}) {
     for (ElementType type : types) parameters->push_back(b.Parameter(Shape::Scalar(type)));
   }
+}
+
+std::optional<Opcode> FoldOf(const Instruction* op) {
+  if (op->operand_count() != 2) return std::nullopt;
+  return ir::ReducerOf(*op->called(0));
 }
 
 }  // namespace kiln::grad

@@ -1,6 +1,7 @@
 // Computations of scalars, as in reductions and maps, applied to whole arrays.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ namespace kiln::grad {
 // null. Fails with UNIMPLEMENTED where the computation has ops that are not elementwise.
 std::vector<ir::Instruction*> Apply(Builder& b, const ir::Computation& function,
                                     std::span<ir::Instruction* const> arguments);
+
+// The op by which a reduction, or one of windows, folds a single array, if that is one op.
+std::optional<Opcode> FoldOf(const ir::Instruction* op);
 
 // A computation of scalars for a reduction, under construction: `accumulated` and `next` are its
 // parameters, one of each type in order.

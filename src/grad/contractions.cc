@@ -3,21 +3,13 @@
 #include <algorithm>
 
 #include "grad/rules.h"
+#include "ops/other_dimensions.h"
 
 namespace kiln::grad {
 
 using ir::Instruction;
 
 namespace {
-
-// The dimensions of a value that are not in the list.
-Ints Others(int64_t rank, const Ints& a, const Ints& b) {
-  Ints others;
-  for (int64_t d = 0; d < rank; ++d) {
-    if (!std::ranges::count(a, d) && !std::ranges::count(b, d)) others.push_back(d);
-  }
-  return others;
-}
 
 Ints Count(int64_t first, size_t count) {
   Ints numbers(count);
@@ -38,7 +30,11 @@ bool Transpose<Opcode::kDot>(Reverse& reverse, Instruction* op, const Derivative
   const Ints* summed[2] = {&attributes.IntsOf(Attr::kLhsContractingDims),
                            &attributes.IntsOf(Attr::kRhsContractingDims)};
   Ints free[2];
-  for (int k : {0, 1}) free[k] = Others(op->operand(k)->shape().rank(), *batch[k], *summed[k]);
+  for (int k : {0, 1}) {
+    Ints named = *batch[k];
+    named.insert(named.end(), summed[k]->begin(), summed[k]->end());
+    free[k] = OtherDimensions(op->operand(k)->shape().rank(), named);
+  }
   for (int k : {0, 1}) {
     Instruction *x = op->operand(k), *other = op->operand(1 - k);
     if (!reverse.IsActive(x)) continue;

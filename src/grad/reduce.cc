@@ -4,6 +4,7 @@
 #include "grad/apply.h"
 #include "grad/rules.h"
 #include "ir/reducer.h"
+#include "ops/other_dimensions.h"
 
 namespace kiln::grad {
 
@@ -12,18 +13,9 @@ using ir::Instruction;
 namespace {
 
 // The op that a reduction of one operand folds by, if it is one.
-std::optional<Opcode> FoldOf(const Instruction* op) {
-  if (op->operand_count() != 2) return std::nullopt;
-  return ir::ReducerOf(*op->called(0));
-}
-
 // The dimensions that the result has.
 Ints Kept(const Instruction* reduce) {
-  Ints kept;
-  for (int64_t d = 0; d < reduce->operand(0)->shape().rank(); ++d) {
-    if (!std::ranges::count(reduce->dimensions(), d)) kept.push_back(d);
-  }
-  return kept;
+  return OtherDimensions(reduce->operand(0)->shape().rank(), reduce->dimensions());
 }
 
 // A fold of arrays along a dimension, which stays with a size of 1, by halves: the number of steps

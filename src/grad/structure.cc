@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "grad/rules.h"
+#include "ops/other_dimensions.h"
 
 namespace kiln::grad {
 
@@ -23,12 +24,9 @@ KILN_TRANSPOSE(Bitcast) { return Transpose<Opcode::kReshape>(reverse, op, cotang
 KILN_TRANSPOSE(Broadcast) {
   Builder& b = reverse.builder();
   const Ints& kept = op->dimensions();
-  Ints added;
-  for (int64_t d = 0; d < op->shape().rank(); ++d) {
-    if (!std::ranges::count(kept, d)) added.push_back(d);
-  }
+  Ints added = OtherDimensions(op->shape().rank(), kept);
   Instruction* t = cotangent.array;
-  if (!added.empty()) t = b.Sum(t, added);
+  if (!added.empty()) t = b.Sum(t, std::move(added));
   Ints order;  // of the operand's dimensions among those that are left
   for (int64_t d : kept) {
     order.push_back(std::ranges::count_if(kept, [&](int64_t other) { return other < d; }));

@@ -7,7 +7,7 @@
 #include "grad/apply.h"
 #include "grad/rules.h"
 #include "grad/sliding_fold.h"
-#include "ir/reducer.h"
+#include "ops/other_dimensions.h"
 #include "ops/window.h"
 
 namespace kiln::grad {
@@ -37,11 +37,6 @@ WindowDimension Transposed(const WindowDimension& window, const Dimension& from,
 }
 
 namespace {
-
-std::optional<Opcode> FoldOf(const Instruction* op) {
-  if (op->operand_count() != 2) return std::nullopt;
-  return ir::ReducerOf(*op->called(0));
-}
 
 bool IsEmpty(const Shape& shape) { return std::ranges::count(shape.dims(), 0) > 0; }
 
@@ -159,15 +154,6 @@ class Selected {
   std::vector<Instruction*> positions_;  // by moving dimension
 };
 
-// The dimensions of a rank that are not among these.
-Ints Others(int64_t rank, const Ints& some) {
-  Ints others;
-  for (int64_t d = 0; d < rank; ++d) {
-    if (!std::ranges::count(some, d)) others.push_back(d);
-  }
-  return others;
-}
-
 // The greatest or least elements by their positions, then with the initial value.
 Instruction* Extremum(Builder& b, Instruction* op, Opcode fold) {
   Instruction *x = op->operand(0), *init = b.BroadcastLike(op, op->operand(1), {});
@@ -180,7 +166,7 @@ Instruction* Extremum(Builder& b, Instruction* op, Opcode fold) {
       keeps.b.Compare(fold == Opcode::kMaximum ? Direction::kGe : Direction::kLe,
                       keeps.accumulated[0], keeps.next[0]));
   const Selected selected(b, x, window, *keeps.computation);
-  const Ints still = Others(x->shape().rank(), selected.moving());
+  const Ints still = OtherDimensions(x->shape().rank(), selected.moving());
   Instruction* element =
       b.Add(Opcode::kGather, {x, selected.Indices()},
             {{Attr::kOffsetDims, Ints()},
@@ -213,7 +199,7 @@ Instruction* AsScatter(Builder& b, Instruction* op) {
   if (IsEmpty(x->shape()) || IsEmpty(source->shape())) return init;
   if (Moving(window).empty()) return Apply(b, *op->called(1), std::vector{init, source})[0];
   const Selected selected(b, x, window, *op->called(0));
-  const Ints still = Others(x->shape().rank(), selected.moving());
+  const Ints still = OtherDimensions(x->shape().rank(), selected.moving());
   return b.Add(Opcode::kScatter, {init, selected.Indices(), source},
                {{Attr::kUpdateWindowDims, Ints()},
                 {Attr::kInsertedWindowDims, selected.moving()},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/other_dimensions.h"
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
 
@@ -51,15 +52,6 @@ Instruction* OfTranspose(Instruction* i) {
   return Make(i, Opcode::kTranspose, {small}, {{Attr::kDimensions, std::move(permutation)}});
 }
 
-// The remaining dimensions of an array of this rank.
-Ints Kept(int64_t rank, const Ints& reduced) {
-  Ints kept;
-  for (int64_t d = 0; d < rank; ++d) {
-    if (!Contains(reduced, d)) kept.push_back(d);
-  }
-  return kept;
-}
-
 // Whether init may be taken any number of times. -0 is the neutral element of a sum of floats; with
 // +0, a sum of -0 becomes +0 sooner or later.
 bool CountsOnce(const Instruction* init, Opcode reducer) {
@@ -76,7 +68,7 @@ Instruction* OfReduce(Instruction* i, Opcode reducer) {
   if (ReducerOf(*x) != reducer || !IsUsedOnce(x)) return nullptr;
   if (!IsSame(x->operand(1), i->operand(1))) return nullptr;
   if (!CountsOnce(i->operand(1), reducer)) return nullptr;
-  Ints kept = Kept(x->operand(0)->shape().rank(), x->dimensions());
+  Ints kept = OtherDimensions(x->operand(0)->shape().rank(), x->dimensions());
   Ints dimensions = x->dimensions();
   for (int64_t d : i->dimensions()) dimensions.push_back(kept[static_cast<size_t>(d)]);
   std::ranges::sort(dimensions);
