@@ -10,7 +10,6 @@
 #include "codegen/cpu/bundle.h"
 #include "codegen/cpu/chain.h"
 #include "codegen/cpu/entry.h"
-#include "codegen/cpu/gemm.h"
 #include "codegen/cpu/gemm_kernel.h"
 #include "codegen/cpu/nest.h"
 #include "codegen/cpu/scan.h"
@@ -51,7 +50,9 @@ Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, program::
             return is_none();
           },
           [&](const kernel::CpuSortSchedule& s) { return EmitSort(session, function, k, s, cpu); },
-          [&](const kernel::CpuGemm& s) { return EmitGemmKernel(function, k, s, cpu); },
+          [&](const kernel::CpuGemm& s) {
+            return EmitGemmKernel(function, k, s, cpu, effort.large);
+          },
           [&](const kernel::CpuBundle& s) {
             EmitBundle(session, function, lowered, s);
             return OkStatus();
@@ -126,7 +127,7 @@ constexpr int64_t kSharedGemmCost = 200;
 
 // The heaviest kernels first, each to the part that has least; or to the one that has the code that
 // a gemm shares, unless another copy of it is the lesser evil.
-std::vector<Part> Deal(const LoweredProgram& lowered,
+std::vector<Part> Deal(const LoweredProgram& lowered, const target::Cpu& cpu,
                        const IdVector<program::KernelId, int64_t>& costs, size_t count) {
   std::vector<Part> parts(count);
   std::vector<int64_t> load(count, 0);
@@ -138,9 +139,10 @@ std::vector<Part> Deal(const LoweredProgram& lowered,
   std::unordered_map<std::string, size_t> part_of_shared;
   for (program::KernelId k : order) {
     auto part = static_cast<size_t>(std::min_element(load.begin(), load.end()) - load.begin());
-    const auto* gemm = std::get_if<kernel::CpuGemm>(&lowered.kernels[k].schedule);
+    const kernel::ScheduledKernel& kernel = lowered.kernels[k];
+    const auto* gemm = std::get_if<kernel::CpuGemm>(&kernel.schedule);
     if (count > 1 && gemm && gemm->role == kernel::CpuGemm::Role::kGemm) {
-      const std::string name = SharedGemmName(gemm->contraction->problem, *gemm->schedule);
+      const std::string name = SharedGemmName(kernel.kernel, *gemm, cpu);
       auto known = part_of_shared.find(name);
       if (known != part_of_shared.end() && load[known->second] <= load[part] + kSharedGemmCost) {
         part = known->second;
@@ -166,7 +168,7 @@ Result<std::vector<std::string>> GenerateCpu(const LoweredProgram& lowered, cons
   const size_t rounds = (kernels + round - 1) / round;
   size_t count = options.dump ? 1 : std::min(kernels, rounds * workers);
   Effort effort = PlanEffort(lowered, options.optimization, false);
-  std::vector<Part> parts = Deal(lowered, effort.costs, count);
+  std::vector<Part> parts = Deal(lowered, cpu, effort.costs, count);
   InParallel(workers, parts.size(), [&](size_t i) {
     const std::string name = Cat(lowered.program.name, ".", i);
     parts[i].status = backend::RunLlvm(name, options.interrupt, [&] {
