@@ -1,8 +1,9 @@
-"""usage: compare.py [--library FILE] [--json FILE] [--rounds N] [--threads N] [CASE...]
+"""usage: compare.py [--library FILE] [--json FILE] [--rounds N] [--threads N] [--gpu] [CASE...]
 
-JAX programs on Kiln and on XLA's CPU: a process for each platform, both called in turn. Compares the
-numbers, and prints milliseconds per call, of the first call and of compilation, and the peak memory.
-CASE is a part of a name. FILE is the plugin's library; its package is on PYTHONPATH.
+JAX programs on Kiln and on XLA's CPU, or with --gpu on the GPU by both: a process for each platform,
+both called in turn. Compares the numbers, and prints milliseconds per call, of the first call and of
+compilation, and the peak memory of the host. CASE is a part of a name. FILE is the plugin's library;
+its package is on PYTHONPATH.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import tempfile
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-PLATFORMS = ('kiln', 'cpu')
+ON_CPU, ON_GPU = ('kiln', 'cpu'), ('kiln_gpu', 'cuda')
 TOLERANCE = 1e-4
 # What two runs of a chain of draws can differ by.
 LOOSER = {'NumPyro NUTS': 0.1, 'NumPyro SVI': 1e-3, 'Diffrax solve': 1e-3}
@@ -51,10 +52,10 @@ class Worker:
         return json.loads(line)
 
 
-def difference(folder):
+def difference(folder, platforms):
     """The largest difference of two platforms' numbers, of the largest number beside them. Arrays that
     are small beside all others, such as gradients that are zero but for rounding, count less."""
-    ours, theirs = (np.load(folder / f'{p}.npz') for p in PLATFORMS)
+    ours, theirs = (np.load(folder / f'{p}.npz') for p in platforms)
     if sorted(ours) != sorted(theirs):
         return math.inf
     largest = [float(np.abs(theirs[key]).max(initial=0)) for key in theirs]
@@ -71,7 +72,7 @@ def measure(workers, name, folder, rounds, seconds):
         record[worker.platform] = answer
         if 'error' in answer:
             return record
-    record['difference'] = difference(folder)
+    record['difference'] = difference(folder, [worker.platform for worker in workers])
     samples = {worker.platform: [] for worker in workers}
     for number in range(rounds):
         for worker in workers if number % 2 else reversed(workers):
@@ -82,11 +83,11 @@ def measure(workers, name, folder, rounds, seconds):
     return record
 
 
-def row(record):
-    for platform in PLATFORMS:
+def row(record, platforms):
+    for platform in platforms:
         if 'error' in record.get(platform, {}):
             return f'{record["name"]:32} {platform}: {record[platform]["error"]}'
-    ours, theirs = (record[p] for p in PLATFORMS)
+    ours, theirs = (record[p] for p in platforms)
     cells = [f'{record["name"]:32}']
     for key in ('call', 'compile', 'first'):
         cells.append(f'{ours[key] * 1e3:9.4g}{theirs[key] * 1e3:9.4g}{theirs[key] / ours[key]:7.2f}')
@@ -101,17 +102,19 @@ def main():
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--seconds', type=float, default=0.2, help='of a round')
     parser.add_argument('--threads', type=int, default=1)
+    parser.add_argument('--gpu', action='store_true', help='on the GPU, by Kiln and by XLA')
     parser.add_argument('cases', nargs='*')
     options = parser.parse_args()
+    platforms = ON_GPU if options.gpu else ON_CPU
     chosen = [n for n in names() if not options.cases or any(c in n for c in options.cases)]
     print(f'{options.threads} threads; ms of Kiln, of XLA, and how many times as fast Kiln is')
     print(f'{"":32}{"call":>25}{"compile":>25}{"first call":>25}{"peak MiB":>14}  difference')
     failed = []
     with tempfile.TemporaryDirectory() as folder:
-        workers = [Worker(p, options.threads, folder, options.library) for p in PLATFORMS]
+        workers = [Worker(p, options.threads, folder, options.library) for p in platforms]
         for name in chosen:
             record = measure(workers, name, pathlib.Path(folder), options.rounds, options.seconds)
-            print(row(record), flush=True)
+            print(row(record, platforms), flush=True)
             if not record.get('difference', math.inf) <= LOOSER.get(name, TOLERANCE):
                 failed.append(name)
             if options.json:

@@ -19,7 +19,8 @@ PLATFORM, THREADS, FOLDER = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv
 ANSWERS = os.fdopen(os.dup(1), 'w')
 os.dup2(2, 1)
 # The processors are what XLA takes its number of threads from.
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
+if PLATFORM in ('kiln', 'cpu'):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
 os.environ['JAX_PLATFORMS'] = PLATFORM if PLATFORM == 'cpu' else PLATFORM + ',cpu'
 if THREADS == 1:
     os.environ['XLA_FLAGS'] = ('--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1')
