@@ -445,7 +445,8 @@ KILN_API kiln_error* kiln_executable_run(kiln_executable* executable,
  *         be used at once, as arguments too: users of their values wait for them, and fail if the
  *         execution fails. NULL: the call returns when all executions have ended
  *  @return errors found before the execution, as in kiln_executable_run(); later ones go to the
- *         events
+ *         events, such as RESOURCE_EXHAUSTED for a result of 1 MiB and more in the host's memory,
+ *         which is allocated when the execution begins
  *
  *  A thread's executions on one device run one after the other, in order; executions on different
  *  devices run concurrently, except that each waits for the values it needs. While an execution is

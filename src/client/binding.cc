@@ -115,7 +115,7 @@ Status Execution::BindResult(size_t number, Buffer* given) {
   }
   if (given) return BindBuffer(Access::kWrite, number, given, signature.results[number]);
   KILN_ASSIGN_OR_RETURN(Ref<Buffer> made,
-                        Buffer::Allocate(executable_->device(), signature.results[number]));
+                        Buffer::Reserve(executable_->device(), signature.results[number]));
   buffers_.push_back(std::move(made));
   return OkStatus();
 }
@@ -138,8 +138,15 @@ Status Execution::CheckOverlaps(std::span<Buffer* const> given_results) const {
     if (is_result && !given_results[i - argument_count_]) continue;
     const Ref<Buffer>& buffer = buffers_[i];
     if (!buffer || buffer->bytes() == 0) continue;
-    std::byte* const data = buffer->data();
-    ranges.push_back({data, data + buffer->bytes(), i, is_result || IsDonated(i)});
+    const bool is_written = is_result || IsDonated(i);
+    if (const Storage& storage = buffer->storage(); storage.is_reserved()) {
+      // Two buffers of memory that may not be there yet.
+      const auto* object = reinterpret_cast<const std::byte*>(&storage);
+      ranges.push_back({object, object + 1, i, is_written});
+    }
+    if (std::byte* const data = buffer->data()) {
+      ranges.push_back({data, data + buffer->bytes(), i, is_written});
+    }
   }
   auto name_of = [&](const Range& range) {
     const size_t i = range.buffer;

@@ -41,12 +41,21 @@ Buffer::Buffer(Device& device, const Shape& shape, Ref<Storage> storage)
       device_(device),
       shape_(shape),
       dims_(shape.dims()),
-      storage_(std::move(storage)),
-      data_(storage_->data()) {}
+      storage_(std::move(storage)) {}
 
 Result<Ref<Buffer>> Buffer::Allocate(Device& device, const Shape& shape) {
   KILN_ASSIGN_OR_RETURN(Ref<Storage> storage, Storage::Allocate(device, shape.byte_size()));
   return Ref<Buffer>::Adopt(new Buffer(device, shape, std::move(storage)));
+}
+
+Result<Ref<Buffer>> Buffer::Reserve(Device& device, const Shape& shape) {
+  // Small memory costs less than a failure to allocate that is found late.
+  constexpr int64_t kLarge = int64_t{1} << 20;
+  if (shape.byte_size() < kLarge || !device.runtime().has_host_memory() ||
+      !device.client().runs_asynchronously()) {
+    return Allocate(device, shape);
+  }
+  return Ref<Buffer>::Adopt(new Buffer(device, shape, Storage::Reserve(device, shape.byte_size())));
 }
 
 Ref<Buffer> Buffer::Wrap(Device& device, const Shape& shape, std::byte* data,
@@ -73,7 +82,7 @@ Ref<Buffer> Buffer::InMemoryOf(const Buffer& donor, const Shape& shape) {
   return Ref<Buffer>::Adopt(new Buffer(donor.device(), shape, donor.storage_));
 }
 
-bool Buffer::is_aligned() const { return IsAligned(data_); }
+bool Buffer::is_aligned() const { return IsAligned(data()); }
 
 Status Buffer::CheckNotDonated() const {
   if (!is_donated()) return OkStatus();

@@ -20,6 +20,8 @@ class Buffer : public Counted<Buffer> {
  public:
   // Uninitialised device memory.
   static Result<Ref<Buffer>> Allocate(Device& device, const Shape& shape);
+  // The same, but large memory of the host is there only from the first write on.
+  static Result<Ref<Buffer>> Reserve(Device& device, const Shape& shape);
   // Memory of the user. `deleter` may be null.
   static Ref<Buffer> Wrap(Device& device, const Shape& shape, std::byte* data,
                           std::unique_ptr<Deferred> deleter);
@@ -35,7 +37,13 @@ class Buffer : public Counted<Buffer> {
   const Shape& shape() const { return shape_; }
   const std::vector<int64_t>& dims() const { return dims_; }
   Storage& storage() const { return *storage_; }
-  std::byte* data() const { return data_; }
+  // Null for reserved memory that has not been written.
+  std::byte* data() const { return storage_->data(); }
+  // Before a write: where to.
+  Result<std::byte*> Materialise() {
+    KILN_RETURN_IF_ERROR(storage_->Materialise());
+    return data();
+  }
   int64_t bytes() const { return storage_->bytes(); }
   // Whether it is aligned to program::kAlignment.
   bool is_aligned() const;
@@ -85,7 +93,6 @@ class Buffer : public Counted<Buffer> {
   const Shape shape_;
   const std::vector<int64_t> dims_;
   const Ref<Storage> storage_;
-  std::byte* const data_;
   // Each side writes its own and then reads the other's, so that one of them sees the other.
   std::atomic<bool> donated_{false};
   std::atomic<int32_t> pins_{0}, frozen_{0};

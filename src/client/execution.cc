@@ -158,7 +158,7 @@ class Execution::Running {
       in.push_back(memory);
     }
     for (const Ref<Buffer>& result : run_.results()) {
-      std::byte* memory = result->data();
+      KILN_ASSIGN_OR_RETURN(std::byte * memory, result->Materialise());
       if (Staging::IsNeededFor(*result, program::kAlignment)) {
         KILN_ASSIGN_OR_RETURN(memory, staging_.MemoryOf(*result, true));
       }

@@ -15,6 +15,19 @@ Result<Ref<Storage>> Storage::Allocate(Device& device, int64_t bytes) {
   }
 }
 
+Ref<Storage> Storage::Reserve(Device& device, int64_t bytes) {
+  auto storage = Ref<Storage>::Adopt(new Storage(device, nullptr, bytes));
+  storage->is_owned_ = storage->is_reserved_ = true;
+  return storage;
+}
+
+Status Storage::Materialise() {
+  if (!is_reserved_ || data()) return OkStatus();
+  KILN_ASSIGN_OR_RETURN(std::byte * data, device_.runtime().Allocate(bytes_));
+  data_.store(data, std::memory_order_release);
+  return OkStatus();
+}
+
 Ref<Storage> Storage::Wrap(Device& device, std::byte* data, int64_t bytes) {
   return Ref<Storage>::Adopt(new Storage(device, data, bytes));
 }
@@ -29,8 +42,9 @@ Result<Ref<Storage>> Storage::WrapDevice(Device& device, std::byte* data, int64_
 }
 
 Storage::~Storage() {
-  if (is_owned_) device_.runtime().Deallocate(data_, bytes_);
-  if (is_registered_) device_.runtime().Unregister(data_, bytes_);
+  std::byte* const memory = data();
+  if (is_owned_ && (memory || !is_reserved_)) device_.runtime().Deallocate(memory, bytes_);
+  if (is_registered_) device_.runtime().Unregister(memory, bytes_);
   if (deleter_) device_.client().CallOrDefer(std::move(deleter_));
   if (done_) done_->Finish(OkStatus());
 }

@@ -1,6 +1,7 @@
 // The memory of buffers.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,17 +20,24 @@ class Storage : public Counted<Storage> {
  public:
   // Uninitialised device memory.
   static Result<Ref<Storage>> Allocate(Device& device, int64_t bytes);
+  // The same, but the memory is there only after Materialise: a queue of many runs does not hold
+  // the memory of all their results.
+  static Ref<Storage> Reserve(Device& device, int64_t bytes);
   // Memory of the user, on the host or on the device.
   static Ref<Storage> Wrap(Device& device, std::byte* data, int64_t bytes);
   static Result<Ref<Storage>> WrapDevice(Device& device, std::byte* data, int64_t bytes);
   ~Storage();
 
-  std::byte* data() const { return data_; }
+  // Before a write, of one thread at a time.
+  Status Materialise();
+  // Null for reserved memory before Materialise.
+  std::byte* data() const { return data_.load(std::memory_order_acquire); }
   int64_t bytes() const { return bytes_; }
   // Whether its release may free it immediately, without the device.
   bool is_callers() const { return is_registered_; }
   // Whether the library has allocated it, and will free it.
   bool is_owned() const { return is_owned_; }
+  bool is_reserved() const { return is_reserved_; }
   // The deleter of the user's memory; may be null. Set while it is not shared, as the two below.
   void set_deleter(std::unique_ptr<Deferred> deleter) { deleter_ = std::move(deleter); }
   // Ready at the end of the library's use of the memory.
@@ -43,9 +51,9 @@ class Storage : public Counted<Storage> {
       : device_(device), data_(data), bytes_(bytes) {}
 
   Device& device_;
-  std::byte* const data_;
+  std::atomic<std::byte*> data_;
   const int64_t bytes_;
-  bool is_owned_ = false, is_registered_ = false, is_read_only_ = false;
+  bool is_owned_ = false, is_reserved_ = false, is_registered_ = false, is_read_only_ = false;
   std::unique_ptr<Deferred> deleter_;
   Ref<Event> done_;
 };

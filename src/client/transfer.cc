@@ -173,7 +173,8 @@ Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void*
                                    [] { return "the buffer for the result"; }));
   given->WaitForUses();
   const TransferSpan span(device.client(), trace, kHost, device.name(), given->bytes());
-  KILN_RETURN_IF_ERROR(device.runtime().CopyFromHost(given->data(), data, given->bytes()));
+  KILN_ASSIGN_OR_RETURN(std::byte * memory, given->Materialise());
+  KILN_RETURN_IF_ERROR(device.runtime().CopyFromHost(memory, data, given->bytes()));
   given->SetWritten();
   return Ref<Buffer>::Share(given);
 }
@@ -224,9 +225,10 @@ Result<Ref<Event>> StartWrite(Buffer& buffer, int64_t offset, const void* data, 
   // A donated one may be waiting for this write.
   KILN_RETURN_IF_ERROR(CheckWritable(buffer, [] { return "the buffer to be written"; }));
   Device& device = buffer.device();
-  auto copy = [to = Ref<Buffer>::Share(&buffer), offset, data, bytes] {
+  auto copy = [to = Ref<Buffer>::Share(&buffer), offset, data, bytes]() -> Status {
     const TransferSpan span(to->client(), nullptr, kHost, to->device().name(), bytes);
-    return to->device().runtime().CopyFromHost(to->data() + offset, data, bytes);
+    KILN_ASSIGN_OR_RETURN(std::byte * memory, to->Materialise());
+    return to->device().runtime().CopyFromHost(memory + offset, data, bytes);
   };
   return Start(device, std::make_unique<QueuedTransfer>(device, Ref<Buffer>(), Ref<Buffer>(),
                                                         std::move(copy)));

@@ -203,11 +203,73 @@ static void callbacks(void) {
   FAILS(KILN_INVALID_ARGUMENT, "event is NULL", kiln_event_wait(NULL, 0));
 }
 
+/* A queue holds the memory of the results that have been computed, and not of those to come. */
+static void queued_results(kiln_context* context) {
+  enum { kRuns = 12 };
+  const int64_t dims[1] = {4 << 20}, bytes = 4 * dims[0];
+  kiln_device* cpu = find_device(context, "CPU:0");
+  kiln_executable* counting = counter(context, NULL);
+  kiln_graph* g = make_graph(context, "filled");
+  kiln_value x = kiln_op_parameter(g, KILN_F32, NULL, 0, "x", 1);
+  kiln_executable* filled = compile_result(g, kiln_op_broadcast(g, x, NULL, 0, dims, 1), NULL);
+  const float number = 3;
+  kiln_buffer* argument = NULL;
+  OK(kiln_buffer_copy_host(cpu, KILN_F32, NULL, 0, &number, 4, &argument));
+  kiln_buffer *endless = scalar_s64(cpu, INT64_MAX), *result = NULL;
+  kiln_execute_options options;
+  kiln_execute_options_init(&options, sizeof options);
+  int32_t cancel = 0, never = 1;
+  options.cancel = &cancel;
+  kiln_event *blocked = NULL, *last = NULL;
+  if (kiln_context_threads(context) == 1) cancel = 1; /* it runs during the call */
+  OK(start(counting, &options, endless, &result, &blocked));
+  kiln_buffer_release(result);
+  kiln_memory_info before = KILN_MEMORY_INFO_INIT, after = KILN_MEMORY_INFO_INIT;
+  OK(kiln_context_memory(context, &before));
+  for (int i = 0; i < kRuns; ++i) {
+    result = NULL;
+    kiln_event_release(last);
+    OK(start(filled, NULL, argument, &result, &last));
+    if (i + 1 < kRuns) kiln_buffer_release(result);
+  }
+  OK(kiln_context_memory(context, &after));
+  CHECK(after.live_bytes - before.live_bytes < 2 * bytes);
+  __atomic_store_n(&cancel, 1, __ATOMIC_RELAXED);
+  OK(kiln_event_wait(last, -1));
+  OK(kiln_context_memory(context, &after));
+  CHECK(after.peak_bytes - before.live_bytes < 3 * bytes);
+  const void* data = NULL;
+  OK(kiln_buffer_data(result, &data));
+  CHECK(data && ((const float*)data)[dims[0] - 1] == 3);
+  kiln_buffer_release(result);
+  result = NULL;
+  kiln_event_release(last);
+  kiln_event_release(blocked);
+  /* The result of a run that never began can be written by another, or from the host. */
+  options.cancel = &never;
+  OK(start(filled, &options, argument, &result, &last));
+  FAILS(KILN_CANCELLED, "", kiln_event_wait(last, -1));
+  kiln_event_release(last);
+  FAILS(KILN_CANCELLED, "", kiln_buffer_data(result, &data));
+  kiln_buffer* given = result;
+  OK(start(filled, NULL, argument, &given, &last));
+  OK(kiln_event_wait(last, -1));
+  kiln_event_release(last);
+  OK(kiln_buffer_data(result, &data));
+  CHECK(((const float*)data)[1] == 3);
+  kiln_buffer_release(result);
+  kiln_buffer_release(argument);
+  kiln_buffer_release(endless);
+  kiln_executable_release(counting);
+  kiln_executable_release(filled);
+}
+
 int main(void) {
   for (int32_t threads = 1; threads <= 3; ++threads) {
     kiln_context* context = make_context(threads);
     chains(context);
     failures(context);
+    queued_results(context);
     kiln_memory_info memory = KILN_MEMORY_INFO_INIT;
     OK(kiln_context_memory(context, &memory));
     CHECK(memory.live_bytes == 0);

@@ -203,10 +203,9 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   const SharedGemm shared(problem, schedule, operands, epilogue.reads);
   const bool in_registers = IsInRegisters(*function, problem, schedule, epilogue);
   // Alone, a gemm without epilogue is less code, but for those that many are like.
-  const bool shares =
-      epilogue ? !in_registers
-               : !gemm::IsDirect(problem, schedule) &&
-                     (shared.any_a() || shared.IsIn(*function->getParent()));
+  const bool shares = epilogue ? !in_registers
+                               : !gemm::IsDirect(problem, schedule) &&
+                                     (shared.any_a() || shared.IsIn(*function->getParent()));
   Emitter e(function, problem, schedule, shares ? nullptr : operands.a_prologue,
             shares ? nullptr : operands.b_prologue);
   LoopOperands at;
@@ -219,8 +218,7 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
     at.reads.push_back({&rows, e.Offset(e.Arg(rows.arg), rows.first * rows.element_bytes),
                         e.Int(rows.m * rows.element_bytes)});
   }
-  const bool has_edges =
-      problem.m % schedule.mr != 0 || e.n_vectors % schedule.nv != 0 || e.ragged;
+  const bool has_edges = problem.m % schedule.mr != 0 || e.n_vectors % schedule.nv != 0 || e.ragged;
   if (shares || (in_registers && has_edges)) {
     at.finish = EmitFinish(*function, problem, schedule, operands.c, epilogue);
   }

@@ -291,9 +291,7 @@ class GemmLoops {
     FinishTile(tile_index);
   }
 
-  Value* IsLastBlock() {
-    return e_.b.CreateICmpEQ(e_.Add(k_block_, e_.Int(1)), e_.shape.k_blocks);
-  }
+  Value* IsLastBlock() { return e_.b.CreateICmpEQ(e_.Add(k_block_, e_.Int(1)), e_.shape.k_blocks); }
 
   // Fills the tile with the number that every sum keeps its bits with: of floats -0, because 0 + -0
   // is 0. A loop is less to compile than a second way to store sums.

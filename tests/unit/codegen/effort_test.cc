@@ -200,11 +200,11 @@ TEST(Effort, KernelsOfLittleTimeHaveShortSchedules) {
 // code of the product.
 bool UpdateSharesItsGemm(int64_t size, Optimization optimization) {
   const std::string matrix = Cat("f32[", size, ",", size, "]");
-  const std::string text = Cat("HloModule update\nENTRY e { x = f32[", size, ",96] parameter(0)\n",
-                               "  y = f32[96,", size, "] parameter(1)\n  w = ", matrix,
-                               " parameter(2)\n  d = ", matrix, " dot(x, y), ",
-                               "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
-                               "  ROOT r = ", matrix, " subtract(w, d) }");
+  const std::string text =
+      Cat("HloModule update\nENTRY e { x = f32[", size, ",96] parameter(0)\n", "  y = f32[96,",
+          size, "] parameter(1)\n  w = ", matrix, " parameter(2)\n  d = ", matrix, " dot(x, y), ",
+          "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n", "  ROOT r = ", matrix,
+          " subtract(w, d) }");
   auto compiled = testing::CompileWithKernels(ir::ParseOrDie(text), target::HostCpu());
   EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
   if (!compiled.ok()) return false;
