@@ -1,5 +1,6 @@
 #include "codegen/elemental.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/strings.h"
@@ -83,7 +84,8 @@ llvm::Constant* Number(llvm::Type* type, double value) {
 }
 
 Value* EmitFma(Builder& b, Value* x, Value* y, Value* z) {
-  return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+  return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()},
+                           {WithoutNanBits(x), WithoutNanBits(y), WithoutNanBits(z)});
 }
 
 llvm::Constant* IdentityOf(llvm::LLVMContext& context, kernel::Combiner::Kind kind,
@@ -124,10 +126,12 @@ Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, Va
       return nullptr;
     case Kind::kSum:
       if (IsPred(type)) return b.CreateOr(x, y);
-      return IsFloat(type) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+      if (!IsFloat(type)) return b.CreateAdd(x, y);
+      return b.CreateFAdd(WithoutNanBits(x), WithoutNanBits(y));
     case Kind::kProduct:
       if (IsPred(type)) return b.CreateAnd(x, y);
-      return IsFloat(type) ? b.CreateFMul(x, y) : b.CreateMul(x, y);
+      if (!IsFloat(type)) return b.CreateMul(x, y);
+      return b.CreateFMul(WithoutNanBits(x), WithoutNanBits(y));
     case Kind::kMax:
       return EmitMaximum(b, x, y, type, math);
     case Kind::kMin:
@@ -254,6 +258,24 @@ Value* TotalOrderKey(Builder& b, Value* x) {
   return b.CreateXor(i, b.CreateAnd(sign, most));
 }
 
+// The sign changed, or cleared, and every other bit as it is. NVPTX turns the usual operations on
+// the sign's bit into neg.f32 and abs.f32, which lose the bits of NaNs; so a negative number is the
+// larger one of the two with the same magnitude, as integers without a sign.
+Value* EmitNegate(Builder& b, Value* x, MathOptions options) {
+  if (options.keeps_nans) return b.CreateFNeg(x);
+  llvm::Type* t = IntOf(x->getType());
+  Value* sign = llvm::ConstantInt::get(t, llvm::APInt::getSignMask(t->getScalarSizeInBits()));
+  return b.CreateBitCast(b.CreateAdd(b.CreateBitCast(x, t), sign), x->getType());
+}
+Value* EmitAbs(Builder& b, Value* x, MathOptions options) {
+  if (options.keeps_nans) return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  llvm::Type* t = IntOf(x->getType());
+  Value* bits = b.CreateBitCast(x, t);
+  Value* negated = b.CreateBitCast(EmitNegate(b, x, options), t);
+  return b.CreateBitCast(b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, bits, negated),
+                         x->getType());
+}
+
 Value* EmitMultiplyHigh(Builder& b, Value* x, Value* y, bool is_signed) {
   llvm::Type* t = x->getType();
   unsigned bits = t->getScalarSizeInBits();
@@ -362,7 +384,7 @@ Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
   llvm::Type* t = x->getType();
   switch (node.opcode) {
     case Opcode::kAbs:
-      if (IsFloat(type)) return intrinsic(llvm::Intrinsic::fabs);
+      if (IsFloat(type)) return EmitAbs(b, x, options);
       if (!IsSigned(type)) return x;
       return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse());
     case Opcode::kAcos:
@@ -436,7 +458,7 @@ Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
       return b.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs),
                              llvm::ConstantFP::getInfinity(t, false));
     case Opcode::kNegate:
-      return IsFloat(type) ? b.CreateFNeg(x) : b.CreateNeg(x);
+      return IsFloat(type) ? EmitNegate(b, x, options) : b.CreateNeg(x);
     case Opcode::kNot:
       return b.CreateNot(x);
     case Opcode::kSign:
@@ -517,8 +539,11 @@ Result<Value*> EmitWhole(Builder& b, const kernel::Node& node, std::span<Value* 
   if (node.opcode == Opcode::kReducePrecision) {
     return EmitReducePrecision(b, operands[0], data, node.exponent_bits, node.mantissa_bits, math);
   }
-  Result<Value*> result = Compute(b, node, data, operands, math);
-  if (!result.ok() || !IsHalf(node.type) || HasTrait(node.opcode, kExact)) return result;
+  const bool exact = HasTrait(node.opcode, kExact);
+  std::vector<Value*> numbers(operands.begin(), operands.end());
+  if (!exact && !node.total_order) std::ranges::transform(numbers, numbers.begin(), WithoutNanBits);
+  Result<Value*> result = Compute(b, node, data, numbers, math);
+  if (!result.ok() || !IsHalf(node.type) || exact) return result;
   return RoundToHalf(b, *result, node.type, math);
 }
 

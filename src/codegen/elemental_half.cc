@@ -88,12 +88,51 @@ Value* UnpackF16ByBits(Builder& b, Value* bits) {
 
 llvm::Type* HalfLike(Builder& b, Value* x) { return WithScalar(b.getHalfTy(), x->getType()); }
 
+// Marks selects between a converted f16 and the bits of a NaN.
+constexpr const char* kKeepsNan = "kiln.keeps_nan";
+
+// The conversion in what KeepNan has made; null for any other value.
+llvm::FPExtInst* ConversionIn(Value* x) {
+  auto* select = llvm::dyn_cast<llvm::SelectInst>(x);
+  if (!select || !select->hasMetadata(kKeepsNan)) return nullptr;
+  return llvm::dyn_cast<llvm::FPExtInst>(select->getFalseValue());
+}
+
+// `number`, converted from the f16 of these bits by a machine that does not keep NaNs. The bits
+// that the shift leaves between the sign and the mantissa are copies of the sign, and a NaN's
+// exponent is all ones.
+Value* KeepNan(Builder& b, Value* number, Value* bits) {
+  Value* wide = b.CreateSExt(bits, WithScalar(b.getInt32Ty(), bits->getType()));
+  Value* nan = b.CreateOr(b.CreateShl(wide, Word(wide, 13)), Word(wide, kInfinity));
+  Value* kept = b.CreateSelect(b.CreateFCmpUNO(number, number),
+                               b.CreateBitCast(nan, number->getType()), number);
+  if (auto* select = llvm::dyn_cast<llvm::SelectInst>(kept)) {
+    select->setMetadata(kKeepsNan, llvm::MDNode::get(b.getContext(), {}));
+  }
+  return kept;
+}
+
+// `packed`, or the f16 with the sign and the upper payload of x where that is a NaN.
+Value* PackNan(Builder& b, Value* packed, Value* x) {
+  Value* word = Bits(b, x);
+  Value* magnitude = b.CreateAnd(b.CreateLShr(word, Word(word, 13)), Word(word, 0x7fff));
+  Value* sign = b.CreateAnd(b.CreateLShr(word, Word(word, 16)), Word(word, 0x8000));
+  Value* nan = b.CreateTrunc(b.CreateOr(magnitude, sign), packed->getType());
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), nan, packed);
+}
+
 }  // namespace
+
+Value* WithoutNanBits(Value* x) {
+  llvm::FPExtInst* conversion = ConversionIn(x);
+  return conversion ? conversion : x;
+}
 
 Value* UnpackHalf(Builder& b, Value* bits, ElementType type, MathOptions options) {
   if (type == ElementType::kF16) {
     if (!options.has_f16) return UnpackF16ByBits(b, bits);
-    return b.CreateFPExt(b.CreateBitCast(bits, HalfLike(b, bits)), FloatLike(b, bits));
+    Value* number = b.CreateFPExt(b.CreateBitCast(bits, HalfLike(b, bits)), FloatLike(b, bits));
+    return options.keeps_nans ? number : KeepNan(b, number, bits);
   }
   Value* wide = b.CreateZExt(bits, WithScalar(b.getInt32Ty(), bits->getType()));
   return b.CreateBitCast(b.CreateShl(wide, Word(wide, 16)), FloatLike(b, bits));
@@ -103,10 +142,11 @@ Value* PackHalf(Builder& b, Value* x, ElementType type, MathOptions options) {
   llvm::Type* bits = WithScalar(b.getInt16Ty(), x->getType());
   if (type == ElementType::kF16) {
     if (!options.has_f16) return PackF16ByBits(b, x);
-    // Where it has just been rounded, the f16 is there already.
-    auto* widened = llvm::dyn_cast<llvm::FPExtInst>(x);
-    Value* half = widened ? widened->getOperand(0) : b.CreateFPTrunc(x, HalfLike(b, x));
-    return b.CreateBitCast(half, bits);
+    // Where it has just been unpacked or rounded, the f16 is there already.
+    auto* widened = llvm::dyn_cast<llvm::FPExtInst>(WithoutNanBits(x));
+    if (widened) return b.CreateBitCast(widened->getOperand(0), bits);
+    Value* packed = b.CreateBitCast(b.CreateFPTrunc(x, HalfLike(b, x)), bits);
+    return options.keeps_nans ? packed : PackNan(b, packed, x);
   }
   Value* word = Bits(b, x);
   return b.CreateTrunc(b.CreateLShr(word, Word(word, 16)), bits);

@@ -36,6 +36,9 @@ llvm::Value* EmitReducePrecision(Builder& b, llvm::Value* x, ElementType type,
 // From and to the bits in memory. A value is packed exactly: ops have rounded it.
 llvm::Value* UnpackHalf(Builder& b, llvm::Value* bits, ElementType type, MathOptions options);
 llvm::Value* PackHalf(Builder& b, llvm::Value* x, ElementType type, MathOptions options);
+// The operand of arithmetic, which gives a NaN for any NaN: without the code by which UnpackHalf
+// keeps a NaN's bits.
+llvm::Value* WithoutNanBits(llvm::Value* x);
 // The nearest value of the half type, of an f32.
 llvm::Value* RoundToHalf(Builder& b, llvm::Value* x, ElementType type, MathOptions options);
 // f64, and integers of 32 or 64 bits, on the way to a half type: what RoundToHalf gives of these is

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/gpu/emulate_checks.h"
+#include "codegen/gpu/emulate_nans.h"
 #include "codegen/gpu/primitives.h"
 #include "frame/emulated.h"
 #include "llvm/Analysis/LoopInfo.h"
@@ -432,6 +433,7 @@ Status LowerPrimitivesToEmulator(llvm::Module& module, std::span<llvm::Function*
   }
   EraseUnused(module);
   PromoteStackSlots(module);
+  for (llvm::Function& f : module) MakeNansEqual(f);
   for (llvm::Function* kernel : kernels) KILN_RETURN_IF_ERROR(LowerKernel(*kernel, small));
   EraseUnused(module);
   PromoteStackSlots(module);

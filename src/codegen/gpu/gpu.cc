@@ -99,13 +99,13 @@ class GpuModuleEmitter {
     emission.AddArg("kernels", std::ssize(kernels));
     if (target_.gpu.emulated) {
       KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForCpu(name, target_.cpu));
-      math_ = {target_.cpu.has_fma, target_.cpu.has_f16};
+      math_.has_fma = target_.cpu.has_fma;
+      math_.has_f16 = target_.cpu.has_f16;
     } else {
       target::Gpu gpu = target_.gpu;
       for (program::KernelId k : kernels)
         gpu.ptx_version = std::max(gpu.ptx_version, PtxVersionOf(k));
       KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForGpu(name, gpu));
-      math_ = {.has_fma = true};
     }
     if (shares) ShareFunctions(session_->module());
     for (program::KernelId k : kernels) KILN_RETURN_IF_ERROR(EmitKernel(k));
@@ -231,7 +231,7 @@ class GpuModuleEmitter {
   const target::Target& target_;
   const Options& options_;
   std::unique_ptr<LlvmSession> session_;
-  MathOptions math_;
+  MathOptions math_{.keeps_nans = false};
   std::vector<llvm::Function*> entries_;
   CombinerFunctions combiners_;
 };

@@ -48,6 +48,9 @@ struct MathOptions {
   bool has_fma = true;
   bool has_f16 = true;      // instructions that convert between f16 and f32
   bool has_avx512 = false;  // AVX-512 F and DQ, with vectors of all lengths
+  // Conversions, negations and absolute values keep the sign and the payload of a NaN. Those of a
+  // GPU give the same NaN for all, as its arithmetic does.
+  bool keeps_nans = true;
 };
 
 class MathEmitter {
