@@ -18,7 +18,7 @@ using State = TestResult::State;
 using Clock = std::chrono::steady_clock;
 
 // The tests of programs, and a few of them (tests/support/labels.h).
-const std::vector<std::string> kProgramTests = {"--in=programs", "--not-label=slow,corpus"};
+const std::vector<std::string> kProgramTests = {"--in=programs", "--not-label=slow,corpus,standin"};
 const std::vector<std::string> kFewTests = {"--label=gpu_smoke"};
 constexpr const char* kPrograms[] = {"capi-gpu", "capi-gpu_training"};
 constexpr size_t kBatch = 4;

@@ -3,6 +3,7 @@
 //   corpus      reads files of folders that the environment names; skipped where it names none
 //   gpu_sample  runs on the emulated GPU, too, in `make test`
 //   gpu_smoke   runs where gpu-check is asked for its quick scale
+//   standin     needs a stand-in for a library of NVIDIA's; not run by gpu-check
 //   text        reads or writes text: runs once more in a locale whose numbers have a comma
 // `kiln-unit --label=slow` runs tests that have one of the labels, `--not-label=slow,corpus` those
 // that have none of them; `--in=` and `--not-in=` take folders and files below tests/unit.

@@ -20,6 +20,7 @@
 #include "support/cublaslt_standin.h"
 #include "support/gpu.h"
 #include "support/hlo.h"
+#include "support/labels.h"
 #include "support/literal.h"
 
 namespace kiln::device::cuda {
@@ -518,6 +519,8 @@ TEST_F(CublasLt, ALostContext) {
     blas_.reset();
   }
 }
+
+KILN_LABEL(standin, "CublasLt");
 
 }  // namespace
 }  // namespace kiln::device::cuda
