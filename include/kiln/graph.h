@@ -147,6 +147,16 @@ KILN_API void kiln_graph_release(kiln_graph* graph);
  *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_status(const kiln_graph* graph);
 
+/** Makes a mistake the graph's error, as builder functions do: for functions of the caller's that
+ *  are built on them, as those of train.h are. The first error stays.
+ *  @param code not KILN_OK
+ *  @param message `message_length` bytes, copied; the graph's name is put in front
+ *  @return the graph's error, one reference; INVALID_ARGUMENT for KILN_OK or an unknown code
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_fail(kiln_graph* graph, kiln_code code, const char* message,
+                                     size_t message_length);
+
 /** Sets the results of the graph. One value is the result itself; any other number becomes a tuple
  *  of them, in order, whose leaves are the results. May be called again. Aliases in a text
  *  (input_output_alias) belong to the text's results: other results have none.

@@ -21,6 +21,7 @@
 #include "kiln/safetensors.h"
 #include "kiln/session.h"
 #include "kiln/trace.h"
+#include "kiln/train.h"
 #include "kiln/types.h"
 #include "kiln/version.h"
 

@@ -31,6 +31,7 @@ using kiln::capi::Guard;
 using kiln::capi::GuardDeep;
 using kiln::capi::GuardValue;
 using kiln::capi::NotNull;
+using kiln::capi::TextOf;
 using kiln::ir::Instruction;
 
 namespace {
@@ -333,6 +334,21 @@ void kiln_graph_release(kiln_graph* graph) { kiln::capi::ReleaseHandle(graph); }
 kiln_error* kiln_graph_status(const kiln_graph* graph) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_graph_status", {{"graph", graph}}));
+    return graph->status();
+  });
+}
+
+kiln_error* kiln_graph_fail(kiln_graph* graph, kiln_code code, const char* message,
+                            size_t message_length) {
+  return Guard([&]() -> Status {
+    constexpr const char* kName = "kiln_graph_fail";
+    KILN_RETURN_IF_ERROR(NotNull(kName, {{"graph", graph}}));
+    KILN_RETURN_IF_ERROR(graph->status());
+    KILN_ASSIGN_OR_RETURN(std::string_view text, TextOf("message", message, message_length));
+    if (code <= KILN_OK || code > KILN_DATA_LOSS) {
+      return InvalidArgument(kName, ": ", code, " is no code of an error");
+    }
+    graph->Fail(Status(static_cast<kiln::Code>(code), std::string(text)));
     return graph->status();
   });
 }

@@ -1,13 +1,12 @@
-// Option and output structs with their size, which grow from version to version.
+// Options and shapes of the user's, in the forms of the library.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <string_view>
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/sized_struct.h"
 #include "base/status.h"
 #include "client/client.h"
 #include "client/device.h"
@@ -17,48 +16,9 @@
 
 namespace kiln::capi {
 
-template <typename T>
-void InitOptions(T* options, size_t size) {
-  if (!options || size < sizeof(size_t)) return;
-  std::memset(static_cast<void*>(options), 0, size);
-  std::memcpy(static_cast<void*>(options), &size, sizeof(size));
-}
-
-// The user's options in this version's form: zeros beyond a shorter struct. Fails for a longer
-// struct with a nonzero tail, unknown to this version.
-template <typename T>
-Result<T> ReadOptions(std::string_view name, const T* options) {
-  T read{};
-  read.struct_size = sizeof(T);
-  if (!options) return read;
-  size_t size = options->struct_size;
-  if (size < sizeof(size_t)) {
-    return InvalidArgument(name, ".struct_size is ", size, "; call its _init function first");
-  }
-  const auto* bytes = reinterpret_cast<const unsigned char*>(options);
-  for (size_t i = sizeof(T); i < size; ++i) {
-    if (bytes[i] != 0) {
-      return InvalidArgument(name, " has an option at byte ", i,
-                             ", which this version of the "
-                             "library does not know");
-    }
-  }
-  std::memcpy(static_cast<void*>(&read), bytes, std::min(size, sizeof(T)));
-  read.struct_size = sizeof(T);
-  return read;
-}
-
-// Copies `value` into the user's struct, up to its size.
-template <typename T>
-Status WriteStruct(std::string_view name, T value, T* out) {
-  size_t size = out->struct_size;
-  if (size < sizeof(size_t)) {
-    return InvalidArgument(name, ".struct_size is ", size, "; set it to the size of the struct");
-  }
-  value.struct_size = size;
-  std::memcpy(static_cast<void*>(out), &value, std::min(size, sizeof(T)));
-  return OkStatus();
-}
+using kiln::InitOptions;
+using kiln::ReadOptions;
+using kiln::WriteStruct;
 
 // Of an option or argument that is 0 or 1.
 Status CheckSwitch(std::string_view name, int32_t value);

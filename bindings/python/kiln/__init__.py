@@ -10,10 +10,11 @@
         print(numpy.asarray(total))
 
 `@kiln.jit` compiles functions of arrays when they are called. Failures are raised as `KilnError`.
-See `Context`, `Graph`, `Executable`, `Session` and `Buffer`; `safetensors` has files of arrays.
+See `Context`, `Graph`, `Executable`, `Session` and `Buffer`; `train` has losses and optimisers,
+`safetensors` files of arrays.
 """
 
-from . import nn, safetensors
+from . import nn, safetensors, train
 from ._arrays import Shape
 from ._calls import CallArray, CustomCall
 from ._dtypes import DType
@@ -33,5 +34,6 @@ __all__ = ['ALIGNMENT', 'Buffer', 'CacheInfo', 'CallArray', 'Cancellation', 'Cod
            'CustomCall', 'DType', 'Device', 'DiskCacheInfo', 'Event', 'Executable', 'Function',
            'FunctionInfo', 'Graph', 'Jitted', 'KilnError', 'MemoryInfo', 'OpMetadata', 'ProgramCost',
            'ProgramInfo', 'ProgramMemory', 'Session', 'Shape', 'Symbol', 'Trace', 'VERSION', 'Value',
-           'default_context', 'empty', 'empty_like', 'full', 'jit', 'nn', 'safetensors', 'zeros']
+           'default_context', 'empty', 'empty_like', 'full', 'jit', 'nn', 'safetensors', 'train',
+           'zeros']
 __version__ = '.'.join(map(str, VERSION))

@@ -376,3 +376,57 @@ class FunctionInfo(Output):
                 ('fallbacks', c_int64),
                 ('evictions', c_int64),
                 ('programs', c_int64)]
+
+
+class ScheduleOptions(ctypes.Structure):
+    """kiln_schedule_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('kind', c_int32),
+                ('reserved', c_int32),
+                ('start', c_double),
+                ('peak', c_double),
+                ('end', c_double),
+                ('warmup_steps', c_int64),
+                ('steps', c_int64)]
+
+
+class OptimizerOptions(ctypes.Structure):
+    """kiln_optimizer_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('kind', c_int32),
+                ('nesterov', c_int32),
+                ('momentum', c_double),
+                ('beta1', c_double),
+                ('beta2', c_double),
+                ('epsilon', c_double),
+                ('weight_decay', c_double),
+                ('initial_sum', c_double),
+                ('clip_threshold', c_double),
+                ('centered', c_int32),
+                ('master_weights', c_int32),
+                ('decayed', POINTER(c_int32)),
+                ('decayed_count', c_size_t)]
+
+
+class LossScaleOptions(ctypes.Structure):
+    """kiln_loss_scale_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('initial', c_double),
+                ('growth', c_double),
+                ('backoff', c_double),
+                ('interval', c_int64)]
+
+
+class InitializerOptions(ctypes.Structure):
+    """kiln_initializer_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('kind', c_int32),
+                ('reserved', c_int32),
+                ('seed', c_int64),
+                ('scale', c_double),
+                ('in_dimension', c_int64),
+                ('out_dimension', c_int64)]

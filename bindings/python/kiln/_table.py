@@ -183,6 +183,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_graph_retain': (None, [c_void_p]),
     'kiln_graph_release': (None, [c_void_p]),
     'kiln_graph_status': (ErrorPointer, [c_void_p]),
+    'kiln_graph_fail': (ErrorPointer, [c_void_p, c_int32, c_char_p, c_size_t]),
     'kiln_graph_set_results': (ErrorPointer, [c_void_p, POINTER(c_uint64), c_size_t]),
     'kiln_graph_symbol': (c_int64, [c_void_p, c_char_p, c_size_t]),
     'kiln_graph_symbol_affine': (c_int64, [c_void_p, c_int64, c_int64, c_int64]),
@@ -295,6 +296,54 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_nn_one_hot': (c_uint64, [c_void_p, c_uint64, c_int64, c_int64, c_int32]),
     'kiln_attention_options_init': (None, [c_void_p, c_size_t]),
     'kiln_nn_attention': (c_uint64, [c_void_p, c_uint64, c_uint64, c_uint64, c_void_p]),
+    'kiln_train_softmax_cross_entropy': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, c_double, c_int32]),
+    'kiln_train_sigmoid_cross_entropy': (c_uint64, [c_void_p, c_uint64, c_uint64, c_int32]),
+    'kiln_train_squared_error': (c_uint64, [c_void_p, c_uint64, c_uint64, c_int32]),
+    'kiln_train_huber': (c_uint64, [c_void_p, c_uint64, c_uint64, c_double, c_int32]),
+    'kiln_schedule_options_init': (None, [c_void_p, c_size_t]),
+    'kiln_train_schedule': (c_uint64, [c_void_p, c_void_p, c_uint64]),
+    'kiln_optimizer_options_init': (None, [c_void_p, c_size_t, c_int32]),
+    'kiln_train_state': (
+        ErrorPointer,
+        [c_void_p, c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64), c_size_t,
+         POINTER(c_size_t)]),
+    'kiln_train_update': (
+        ErrorPointer,
+        [c_void_p, c_void_p, c_uint64, c_uint64, POINTER(c_uint64), POINTER(c_uint64), c_size_t,
+         POINTER(c_uint64), c_size_t, POINTER(c_uint64), POINTER(c_uint64)]),
+    'kiln_train_parameters': (
+        ErrorPointer,
+        [c_void_p, c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64)]),
+    'kiln_train_norm': (c_uint64, [c_void_p, POINTER(c_uint64), c_size_t]),
+    'kiln_train_clip_by_norm': (
+        ErrorPointer,
+        [c_void_p, c_double, POINTER(c_uint64), c_size_t, POINTER(c_uint64), POINTER(c_uint64)]),
+    'kiln_train_clip_by_value': (
+        ErrorPointer,
+        [c_void_p, c_double, POINTER(c_uint64), c_size_t, POINTER(c_uint64)]),
+    'kiln_train_accumulator': (
+        ErrorPointer,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64)]),
+    'kiln_train_accumulate': (
+        ErrorPointer,
+        [c_void_p, c_int64, c_uint64, POINTER(c_uint64), c_size_t, POINTER(c_uint64),
+         POINTER(c_uint64), POINTER(c_uint64), POINTER(c_uint64)]),
+    'kiln_loss_scale_options_init': (None, [c_void_p, c_size_t]),
+    'kiln_train_loss_scale': (ErrorPointer, [c_void_p, c_void_p, POINTER(c_uint64)]),
+    'kiln_train_unscale': (
+        ErrorPointer,
+        [c_void_p, c_void_p, POINTER(c_uint64), POINTER(c_uint64), c_size_t, POINTER(c_uint64),
+         POINTER(c_uint64), POINTER(c_uint64)]),
+    'kiln_train_average': (
+        ErrorPointer,
+        [c_void_p, c_double, c_uint64, POINTER(c_uint64), POINTER(c_uint64), c_size_t,
+         POINTER(c_uint64)]),
+    'kiln_initializer_options_init': (None, [c_void_p, c_size_t]),
+    'kiln_train_initialize': (
+        c_uint64,
+        [c_void_p, c_void_p, c_int32, POINTER(c_int64), c_size_t, c_char_p, c_size_t]),
     'kiln_event_create': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_event_set': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_event_wait': (ErrorPointer, [c_void_p, c_int64]),

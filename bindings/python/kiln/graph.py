@@ -28,6 +28,16 @@ def _shapes(results: Sequence[Tuple[DTypeLike, Sequence[int]]]) -> Tuple[List[An
     return shapes, (ctypes.c_void_p * len(shapes))(*(ctypes.addressof(s) for s in shapes))
 
 
+def _of_loops(recompute: bool) -> Any:
+    return ctypes.byref(options(_structs.GradientOptions, lib.kiln_gradient_options_init,
+                                recompute_loops=int(recompute)))
+
+
+def _check_lengths(one: Sequence[Value], other: Sequence[Value]) -> None:
+    if len(one) != len(other):
+        raise ValueError('{} values, but {} in the second list'.format(len(one), len(other)))
+
+
 class Graph(GraphOps):
     """A computation from parameters to results, used by one thread at a time. It has a method for
     each op; Python keywords get an underscore (`and_`, `while_`). A region of an op (a reducer, a
@@ -214,6 +224,55 @@ class Graph(GraphOps):
     take = staticmethod(nn.take)
     one_hot = staticmethod(nn.one_hot)
     attention = staticmethod(nn.attention)
+
+    # --- Derivatives
+
+    def gradient(self, value: Value, by: Sequence[Value],
+                 recompute_loops: bool = False) -> List[Value]:
+        """The gradients of a scalar by values.
+
+        Args:
+            recompute_loops: only the state of loops is stored for each iteration, and the body is
+                computed again
+        """
+        ids, count = values(by)
+        made = (ctypes.c_uint64 * count)()
+        lib.kiln_graph_gradient(self, value.id, ids, count, _of_loops(recompute_loops), made)
+        return [self.value(number) for number in made]
+
+    def vjp(self, of: Sequence[Value], cotangents: Sequence[Value], by: Sequence[Value],
+            recompute_loops: bool = False) -> List[Value]:
+        """The vector-Jacobian product: for each value in `by` the sum over `of` of the cotangent
+        times the derivative.
+        """
+        _check_lengths(of, cotangents)
+        ids, count = values(by)
+        made = (ctypes.c_uint64 * count)()
+        lib.kiln_graph_vjp(self, values(of)[0], values(cotangents)[0], len(of), ids, count,
+                           _of_loops(recompute_loops), made)
+        return [self.value(number) for number in made]
+
+    def jvp(self, of: Sequence[Value], by: Sequence[Value],
+            tangents: Sequence[Value]) -> List[Value]:
+        """The Jacobian-vector product: the derivatives of `of` in the direction of the tangents."""
+        _check_lengths(by, tangents)
+        made = (ctypes.c_uint64 * len(of))()
+        lib.kiln_graph_jvp(self, values(of)[0], len(of), values(by)[0], values(tangents)[0],
+                           len(by), None, made)
+        return [self.value(number) for number in made]
+
+    def stop_gradient(self, operand: Value) -> Value:
+        """The operand, a constant for all derivatives."""
+        return self.value(lib.kiln_op_stop_gradient(self, operand.id))
+
+    def set_gradient(self, backward: Optional['Graph']) -> None:
+        """Sets the derivative of calls of this graph that are made afterwards.
+
+        Args:
+            backward: a graph that takes the parameters, the results and their cotangents, and whose
+                results are the cotangents of the parameters; None: that of the graph's ops
+        """
+        lib.kiln_graph_set_gradient(self, backward)
 
     # --- The graph as a whole
 

@@ -95,6 +95,12 @@ class Value(Shaped):
         """Sets whether a session must compile the called graph as a whole; for results of `call`."""
         lib.kiln_graph_set_must_compile(self.graph, self.id, int(must_compile))
 
+    def set_checkpoint(self, checkpoint: bool = True) -> None:
+        """Sets whether gradients compute the called graph again, instead of storing its values; for
+        results of `call`.
+        """
+        lib.kiln_graph_set_checkpoint(self.graph, self.id, int(checkpoint))
+
     def frontend_attribute(self, key: str) -> Optional[str]:
         """The text of a frontend attribute of its op; None if there is none."""
         return decoded(lib.kiln_graph_value_frontend_attribute, self.graph, self.id, *text(key))

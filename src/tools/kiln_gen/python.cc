@@ -20,7 +20,7 @@ constexpr Scalar kScalars[] = {
     {"size_t", "c_size_t"},        {"double", "c_double"},        {"kiln_code", "c_int32"},
     {"kiln_dtype", "c_int32"},     {"kiln_direction", "c_int32"}, {"kiln_reducer", "c_int32"},
     {"kiln_log_level", "c_int32"}, {"kiln_gpu_mode", "c_int32"},  {"kiln_gpu_library", "c_int32"},
-    {"kiln_value", "c_uint64"},
+    {"kiln_value", "c_uint64"},    {"kiln_reduction", "c_int32"}, {"kiln_optimizer", "c_int32"},
 };
 
 // The type in ctypes. Objects and structs are plain addresses; functions too, because c_void_p

@@ -21,6 +21,8 @@ struct Storage {
   std::deque<std::vector<const kiln_shape*>> shape_lists;
   std::deque<kiln_attention_options> attention;
   std::deque<kiln_custom_call_options> custom_call;
+  std::deque<kiln_schedule_options> schedule;
+  std::deque<kiln_initializer_options> initializer;
   std::deque<SizedCopy> options;
 };
 
@@ -162,6 +164,22 @@ struct ArgumentMaker {
       options.bias = static_cast<kiln_value>(Find(contents, "options.bias").number);
       text += Cat(", scale ", options.scale, ", causal ", options.causal, ", mask ", options.mask,
                   ", bias ", options.bias);
+      argument.pointer = storage.options.emplace_back(world, options).As<void>();
+    } else if (parameter.type == "const kiln_schedule_options*") {
+      auto& options = storage.schedule.emplace_back();
+      kiln_schedule_options_init(&options, sizeof(options));
+      options.kind = static_cast<kiln_schedule>(Find(contents, "options").number);
+      options.peak = 1;
+      options.warmup_steps = Find(contents, "options.warmup").number;
+      options.steps = 9;
+      text += Cat(", schedule ", options.kind, ", ", options.warmup_steps);
+      argument.pointer = storage.options.emplace_back(world, options).As<void>();
+    } else if (parameter.type == "const kiln_initializer_options*") {
+      auto& options = storage.initializer.emplace_back();
+      kiln_initializer_options_init(&options, sizeof(options));
+      options.kind = static_cast<kiln_initializer>(Find(contents, "options").number);
+      options.seed = static_cast<int64_t>(world.Seed());
+      text += Cat(", initializer ", options.kind);
       argument.pointer = storage.options.emplace_back(world, options).As<void>();
     } else {
       auto& options = storage.custom_call.emplace_back();

@@ -101,6 +101,9 @@ KILN_FUZZ_INIT(session)
 KILN_FUZZ_INIT(function)
 KILN_FUZZ_INIT(safetensors)
 KILN_FUZZ_INIT(gradient)
+KILN_FUZZ_INIT(schedule)
+KILN_FUZZ_INIT(loss_scale)
+KILN_FUZZ_INIT(initializer)
 void Call_kiln_call_handler_init(World& w) {
   Init(w, "kiln_call_handler_init", kiln_call_handler_init);
 }

@@ -22,6 +22,14 @@ struct SliceOf {
   Ints sizes;
 };
 
+// A loss of two arrays.
+void Loss(Maker& m, const char* predictions, const char* targets) {
+  const Value x = m.Array(kFloatType, 0, false);
+  m.Set(predictions, x);
+  m.Set(targets, m.w.Chance(50) ? x : m.Of(x.dtype, x.dims));
+  m.Set("reduction", m.w.Between(1, 3));
+}
+
 const std::map<std::string, Recipe, std::less<>>& Recipes() {
   static const auto* recipes = new std::map<std::string, Recipe, std::less<>>{
       {"kiln_op_parameter",
@@ -478,6 +486,36 @@ const std::map<std::string, Recipe, std::less<>>& Recipes() {
          m.Set("dtype", int64_t{m.Type(kAny)});
        }},
       {"kiln_nn_attention", Attention},
+      {"kiln_train_softmax_cross_entropy",
+       [](Maker& m) {
+         const Value x = m.Array(kFloatType, 1, false, 3);
+         m.Set("logits", x);
+         m.Set("labels", m.Of(KILN_S32, Ints(x.dims.begin(), x.dims.end() - 1)));
+         m.SetReal("label_smoothing", m.w.Chance(50) ? 0 : 0.1);
+         m.Set("reduction", m.w.Between(1, 3));
+       }},
+      {"kiln_train_sigmoid_cross_entropy", [](Maker& m) { Loss(m, "logits", "labels"); }},
+      {"kiln_train_squared_error", [](Maker& m) { Loss(m, "predictions", "targets"); }},
+      {"kiln_train_huber",
+       [](Maker& m) {
+         Loss(m, "predictions", "targets");
+         m.SetReal("delta", 1);
+       }},
+      {"kiln_train_schedule",
+       [](Maker& m) {
+         m.Set("options", m.w.Between(0, 2));
+         m.Set("options.warmup", m.w.Between(0, 5));
+         m.Set("step", m.Scalar(m.w.Chance(50) ? KILN_S32 : KILN_F32));
+       }},
+      {"kiln_train_norm",
+       [](Maker& m) { m.Set("values", std::vector<Value>{m.Array(kFloatType, 0, false)}); }},
+      {"kiln_train_initialize",
+       [](Maker& m) {
+         m.Set("options", m.w.Between(0, 10));
+         m.Set("dtype", int64_t{m.Type(kFloatType)});
+         m.Set("dims", Ints{m.w.Between(0, 4), m.w.Between(0, 4), m.w.Between(1, 4)});
+         m.SetText("name", m.w.Chance(90) ? "w" : m.w.WildText());
+       }},
   };
   return *recipes;
 }
