@@ -6,8 +6,10 @@
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/Pass.h"
 #include "llvm/Transforms/Utils.h"
 
@@ -270,32 +272,61 @@ Status CheckPrimitives(const llvm::Module& module, int sm) {
 
 namespace {
 
-// Minima and maxima of 16 bits (and of 8, which NVPTX computes in 16), as those of 32. ptxas 13.0
-// makes one instruction for sm_90 and sm_100 of max.s16 and a comparison of its result,
-// VIMNMX.S16x2, and takes the predicate of the upper half, which holds nothing.
-void WidenExtrema(llvm::Module& module) {
-  std::vector<llvm::SelectInst*> extrema;
-  for (llvm::Function& f : module) {
-    for (llvm::Instruction& i : llvm::instructions(f)) {
-      auto* select = llvm::dyn_cast<llvm::SelectInst>(&i);
-      if (!select || !select->getType()->isIntegerTy()) continue;
-      const unsigned bits = select->getType()->getIntegerBitWidth();
-      if (bits == 8 || bits == 16) extrema.push_back(select);
+// What ptxas 13.0 gets wrong with 16 bits (and with 8, which NVPTX computes in 16) is computed in
+// 32:
+// - of max.s16 and a comparison of its result it makes one instruction for sm_90 and sm_100,
+//   VIMNMX.S16x2, and takes the predicate of the upper half, which holds nothing;
+// - neg.s16 and abs.s16 whose result is extended it computes in 32 bits without a truncation, so
+// that
+//   -(-32768) is 32768.
+class NarrowIntegers {
+ public:
+  explicit NarrowIntegers(llvm::Module& module) {
+    for (llvm::Function& f : module) {
+      for (llvm::Instruction& i : llvm::instructions(f)) {
+        if (i.getType()->isIntegerTy(8) || i.getType()->isIntegerTy(16)) narrow_.push_back(&i);
+      }
     }
   }
-  for (llvm::SelectInst* select : extrema) {
-    Value *x = nullptr, *y = nullptr;
-    const auto pattern = llvm::matchSelectPattern(select, x, y).Flavor;
-    if (!llvm::SelectPatternResult::isMinOrMax(pattern)) continue;
-    const bool is_signed = pattern == llvm::SPF_SMIN || pattern == llvm::SPF_SMAX;
-    llvm::IRBuilder<> b(select);
-    auto wide = [&](Value* v) { return b.CreateIntCast(v, b.getInt32Ty(), is_signed); };
-    x = wide(x), y = wide(y);
-    Value* extremum = b.CreateSelect(b.CreateICmp(llvm::getMinMaxPred(pattern), x, y), x, y);
-    select->replaceAllUsesWith(b.CreateTrunc(extremum, select->getType()));
-    select->eraseFromParent();
+
+  void Widen() {
+    for (llvm::Instruction* i : narrow_) {
+      llvm::IRBuilder<> b(i);
+      Value* wide = Extremum(b, *i);
+      if (!wide) wide = Negation(b, *i);
+      if (!wide) continue;
+      i->replaceAllUsesWith(b.CreateTrunc(wide, i->getType()));
+      i->eraseFromParent();
+    }
   }
-}
+
+ private:
+  static Value* Wide(llvm::IRBuilder<>& b, Value* narrow, bool is_signed) {
+    return b.CreateIntCast(narrow, b.getInt32Ty(), is_signed);
+  }
+
+  static Value* Extremum(llvm::IRBuilder<>& b, llvm::Instruction& i) {
+    Value *x = nullptr, *y = nullptr;
+    const auto pattern = llvm::matchSelectPattern(&i, x, y).Flavor;
+    if (!llvm::SelectPatternResult::isMinOrMax(pattern)) return nullptr;
+    const bool is_signed = pattern == llvm::SPF_SMIN || pattern == llvm::SPF_SMAX;
+    x = Wide(b, x, is_signed), y = Wide(b, y, is_signed);
+    return b.CreateSelect(b.CreateICmp(llvm::getMinMaxPred(pattern), x, y), x, y);
+  }
+
+  static Value* Negation(llvm::IRBuilder<>& b, llvm::Instruction& i) {
+    Value* x = nullptr;
+    if (llvm::PatternMatch::match(&i, llvm::PatternMatch::m_Neg(llvm::PatternMatch::m_Value(x)))) {
+      return b.CreateNeg(Wide(b, x, true));
+    }
+    auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+    if (!call || call->getIntrinsicID() != llvm::Intrinsic::abs) return nullptr;
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, Wide(b, call->getArgOperand(0), true),
+                                   b.getFalse());
+  }
+
+  std::vector<llvm::Instruction*> narrow_;
+};
 
 }  // namespace
 
@@ -309,7 +340,7 @@ Status LowerPrimitivesToNvptx(llvm::Module& module, int sm) {
   PromoteStackSlots(module);
   KILN_RETURN_IF_ERROR(CheckPrimitives(module, sm));
   KILN_RETURN_IF_ERROR(NvptxLowering(module).Run());
-  WidenExtrema(module);
+  NarrowIntegers(module).Widen();
   return OkStatus();
 }
 

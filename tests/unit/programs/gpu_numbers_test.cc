@@ -224,6 +224,7 @@ TEST(GpuNumbers, IntegersWrap) {
           "xor"}) {
       p.Add(Cat(shape, " ", op, "(x, y)"));
     }
+    const int magnitude = p.count;  // "abs", the first of those below
     for (std::string_view op : {"abs", "negate", "sign", "not", "popcnt", "count-leading-zeros"}) {
       p.Add(Cat(shape, " ", op, "(x)"));
     }
@@ -243,6 +244,13 @@ TEST(GpuNumbers, IntegersWrap) {
       }
     }
     // What is computed of results of the op, without a rest in registers.
+    for (int sign : {magnitude, magnitude + 1}) {
+      p.Add(Cat("s64[", n * n, "] convert(r", sign, ")"));
+      p.Add(Cat("f64[", n * n, "] convert(r", sign, ")"));
+      p.Add(Cat(shape, " minimum(r", sign, ", y)"));
+      p.Add(Cat(shape, " divide(r", sign, ", y)"));
+      p.Add(Cat("pred[", n * n, "] compare(r", sign, ", y), direction=LT"));
+    }
     p.Add(Cat("s64[", n * n, "] convert(r0)"));
     p.Add(Cat("s64[", n * n, "] convert(r1)"));
     p.Add(Cat("s64[", n * n, "] convert(r3)"));
@@ -320,9 +328,9 @@ TEST(GpuNumbers, PtxSaysHowItRounds) {
   }
 }
 
-// An assembler makes wrong code of such instructions and a comparison behind them (see
-// WidenExtrema in codegen/gpu/primitives.cc).
-TEST(GpuNumbers, PtxHasNoExtremaOfSixteenBits) {
+// An assembler makes wrong code of such instructions and others behind them (see NarrowIntegers in
+// codegen/gpu/primitives.cc).
+TEST(GpuNumbers, PtxHasNoExtremaAndSignsOfSixteenBits) {
   for (std::string_view type : {"s8", "u8", "s16", "u16"}) {
     SCOPED_TRACE(type);
     const std::string shape = Cat(type, "[100]");
@@ -333,9 +341,13 @@ TEST(GpuNumbers, PtxHasNoExtremaOfSixteenBits) {
     }
     p.Add(Cat(shape, " clamp(x, y, z)"));
     p.Add(Cat(shape, " select(less, x, y)"));
+    p.Add(Cat(shape, " negate(x)"));
+    p.Add(Cat(shape, " abs(x)"));
+    p.Add(Cat("s32[100] convert(r", p.count - 2, ")"));
+    p.Add(Cat("s32[100] convert(r", p.count - 2, ")"));
     const std::string ptx = PtxOf(p);
     EXPECT_NE(ptx.find("max."), std::string::npos);
-    for (const char* part : {"max.s16", "max.u16", "min.s16", "min.u16"}) {
+    for (const char* part : {"max.s16", "max.u16", "min.s16", "min.u16", "neg.s16", "abs.s16"}) {
       EXPECT_EQ(ptx.find(part), std::string::npos) << part << " in\n" << ptx;
     }
   }
