@@ -23,6 +23,10 @@ class Builder : public ir::Builder {
     return std::exchange(origin_, origin);
   }
 
+  // Whether the derivative of the op at hand may be 0 in some places because a select has masked
+  // them. Returns the former.
+  bool SetMasked(bool is_masked) { return std::exchange(is_masked_, is_masked); }
+
   ir::Instruction* Zeros(const Shape& shape);
   // Arrays with the sizes of another one, whose dimensions may be bounded.
   ir::Instruction* Zeros(ir::Instruction* like) { return Number(like, 0); }
@@ -52,6 +56,11 @@ class Builder : public ir::Builder {
     return IsFloat(t->shape().type()) ? Binary(Opcode::kMultiplyNoNan, t, factor)
                                       : Times(t, factor);
   }
+  // The same for a factor that is finite unless the user's values are not: free where no select
+  // masks t.
+  ir::Instruction* ScaledIfMasked(ir::Instruction* t, ir::Instruction* factor) {
+    return is_masked_ ? Scaled(t, factor) : Times(t, factor);
+  }
   ir::Instruction* SumOfAll(ir::Instruction* x);
   // The part of x along dimension d.
   ir::Instruction* SliceAlong(ir::Instruction* x, int64_t d, SliceDimension slice);
@@ -69,6 +78,7 @@ class Builder : public ir::Builder {
 
  private:
   const ir::Instruction* origin_ = nullptr;
+  bool is_masked_ = false;
   Replacements replacements_;
 };
 

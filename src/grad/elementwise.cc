@@ -2,6 +2,7 @@
 // operands, f is the result, t the tangent or cotangent that is multiplied.
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 #include "grad/rules.h"
 
@@ -49,11 +50,15 @@ bool IsSumOfSquares(const Instruction* x) {
   }
 }
 
-// A number other than 0 in all places.
-bool IsNonzeroConstant(const Instruction* x) {
-  if (x->IsConstantOf(0)) return false;
+// The number in all places, if it is a constant.
+std::optional<double> ConstantOf(const Instruction* x) {
   while (x->opcode() == Opcode::kBroadcast) x = x->operand(0);
-  return x->IsConstant() && x->shape().is_scalar();
+  if (!x->IsConstant() || !x->shape().is_scalar()) return std::nullopt;
+  return x->literal().AsDouble(0);
+}
+bool IsNonzeroConstant(const Instruction* x) { return ConstantOf(x).value_or(0) != 0; }
+bool IsFiniteConstant(const Instruction* x) {
+  return std::isfinite(ConstantOf(x).value_or(INFINITY));
 }
 
 Instruction* WhereChosen(Builder& b, Instruction* f, int64_t k, Instruction* t) {
@@ -94,9 +99,9 @@ KILN_PARTIAL(Cosh) { return b.Scaled(t, b.Unary(Opcode::kSinh, X(f))); }
 // sinh' = cosh
 KILN_PARTIAL(Sinh) { return b.Scaled(t, b.Unary(Opcode::kCosh, X(f))); }
 // cos' = -sin
-KILN_PARTIAL(Cosine) { return b.Times(b.Negate(t), b.Unary(Opcode::kSine, X(f))); }
+KILN_PARTIAL(Cosine) { return b.ScaledIfMasked(b.Negate(t), b.Unary(Opcode::kSine, X(f))); }
 // sin' = cos
-KILN_PARTIAL(Sine) { return b.Times(t, b.Unary(Opcode::kCosine, X(f))); }
+KILN_PARTIAL(Sine) { return b.ScaledIfMasked(t, b.Unary(Opcode::kCosine, X(f))); }
 // tan' = 1 + f^2
 KILN_PARTIAL(Tan) { return b.Scaled(t, OnePlusSquare(b, f)); }
 // tanh' = 1 - f^2
@@ -166,8 +171,11 @@ KILN_PARTIAL(Zeta) {
 }
 
 // d (x y) = t y, t x
-KILN_PARTIAL(Multiply) { return b.Times(t, f->operand(1 - k)); }
-KILN_PARTIAL(MultiplyNoNan) { return k == 0 ? b.Scaled(t, Y(f)) : b.Times(t, X(f)); }
+KILN_PARTIAL(Multiply) {
+  Instruction* other = f->operand(1 - k);
+  return IsFiniteConstant(other) ? b.Times(t, other) : b.ScaledIfMasked(t, other);
+}
+KILN_PARTIAL(MultiplyNoNan) { return k == 0 ? b.Scaled(t, Y(f)) : b.ScaledIfMasked(t, X(f)); }
 // d (x / y) = t / y, -t (x / y) / y
 KILN_PARTIAL(Divide) {
   Instruction* y = Y(f);
@@ -178,9 +186,15 @@ KILN_PARTIAL(Divide) {
 }
 // atan2(x, y): t y / (x^2 + y^2), -t x / (x^2 + y^2)
 KILN_PARTIAL(Atan2) {
-  Instruction *x = X(f), *y = Y(f);
-  Instruction* squares = b.Plus(b.Times(x, x), b.Times(y, y));
-  return b.Scaled(k == 0 ? t : b.Negate(t), b.Over(k == 0 ? y : x, squares));
+  Instruction *x = X(f), *y = Y(f), *factor = k == 0 ? y : x;
+  if (IsFloat(f->shape().type())) {
+    // The squares of large and of small numbers are none.
+    Instruction* distance = b.Binary(Opcode::kHypot, x, y);
+    factor = b.Over(b.Over(factor, distance), distance);
+  } else {
+    factor = b.Over(factor, b.Plus(b.Times(x, x), b.Times(y, y)));
+  }
+  return b.Scaled(k == 0 ? t : b.Negate(t), factor);
 }
 // hypot: t x / f, t y / f; 0 where both are 0
 KILN_PARTIAL(Hypot) {
@@ -325,6 +339,17 @@ Derivative Tangent<Opcode::kSign>(Forward& forward, Instruction* op) {
   return {b.Over(across, b.Convert(safe, op->shape().type()))};
 }
 
+namespace {
+
+// Whether x < y: of complex numbers, whose order only extrema have, whether it is the smaller one.
+Instruction* IsLess(Builder& b, Instruction* x, Instruction* y) {
+  if (IsFloat(x->shape().type())) return b.Compare(Direction::kLt, x, y);
+  Instruction* is_least = b.Compare(Direction::kEq, b.Binary(Opcode::kMinimum, x, y), x);
+  return b.And(is_least, b.Compare(Direction::kNe, x, y));
+}
+
+}  // namespace
+
 // clamp(low, x, high): t where low < x < high, the bound's tangent where it is beyond x
 template <>
 Derivative Tangent<Opcode::kClamp>(Forward& forward, Instruction* op) {
@@ -332,19 +357,16 @@ Derivative Tangent<Opcode::kClamp>(Forward& forward, Instruction* op) {
   const Shape& shape = op->shape();
   Instruction *low = In(b, shape, op->operand(0)), *x = op->operand(1),
               *high = In(b, shape, op->operand(2));
-  Instruction* below = b.Compare(Direction::kGt, low, x);
-  Instruction* above = b.Compare(Direction::kLt, high, x);
   Derivative sum;
   if (Instruction* t = forward.TangentOf(x).array) {
-    Instruction* inside =
-        b.And(b.Compare(Direction::kGt, x, low), b.Compare(Direction::kLt, x, high));
+    Instruction* inside = b.And(IsLess(b, low, x), IsLess(b, x, high));
     sum = b.Accumulate(sum, Derivative{b.Masked(inside, t)});
   }
   if (Instruction* t = forward.TangentOf(op->operand(0)).array) {
-    sum = b.Accumulate(sum, Derivative{b.Masked(below, In(b, shape, t))});
+    sum = b.Accumulate(sum, Derivative{b.Masked(IsLess(b, x, low), In(b, shape, t))});
   }
   if (Instruction* t = forward.TangentOf(op->operand(2)).array) {
-    sum = b.Accumulate(sum, Derivative{b.Masked(above, In(b, shape, t))});
+    sum = b.Accumulate(sum, Derivative{b.Masked(IsLess(b, high, x), In(b, shape, t))});
   }
   return sum;
 }

@@ -42,6 +42,7 @@ Reverse::Reverse(Builder& builder, const Options& options, std::span<Instruction
     : builder_(builder), options_(options) {
   if (!AreFew(builder, instructions.size())) {
     active_ = ir::InstructionSet(*builder.computation());
+    masked_ = ir::InstructionSet(*builder.computation());
     cotangents_ = ir::InstructionMap<Derivative>(*builder.computation());
   }
   for (const Instruction* source : sources) active_.Insert(source);
@@ -65,12 +66,28 @@ Derivative Reverse::CotangentOf(const Instruction* x) const {
 }
 
 void Reverse::Run() {
+  const bool all_masked = builder_.SetMasked(false);
   for (Instruction* op : std::ranges::reverse_view(order_)) {
     const Derivative cotangent = CotangentOf(op);
     if (cotangent.IsZero()) continue;
+    HandOnMask(op);
+    builder_.SetMasked(all_masked || masked_.contains(op));
     const Instruction* outer = builder_.SetOrigin(op);
     HandOn(op, cotangent);
     builder_.SetOrigin(outer);
+  }
+  builder_.SetMasked(all_masked);
+}
+
+void Reverse::HandOnMask(const Instruction* op) {
+  const bool masks = op->opcode() == Opcode::kSelect;
+  // What a broadcast adds up is not masked as a whole, but what a reduction spreads is.
+  const bool keeps = HasTrait(op->opcode(), kElementwise) || HasTrait(op->opcode(), kView) ||
+                     op->opcode() == Opcode::kReduce;
+  if (!masks && !(keeps && masked_.contains(op))) return;
+  if (op->opcode() == Opcode::kBroadcast) return;
+  for (const Instruction* x : op->operands()) {
+    if (IsActive(x)) masked_.Insert(x);
   }
 }
 

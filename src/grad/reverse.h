@@ -43,6 +43,8 @@ class Reverse {
 
  private:
   void HandOn(ir::Instruction* op, const Derivative& cotangent);
+  // Marks the operands of an op that keeps elements apart and is masked, or masks them.
+  void HandOnMask(const ir::Instruction* op);
   void HandOnTuples(ir::Instruction* op, const Derivative& cotangent);
   void HandOnPartials(ir::Instruction* op, ir::Instruction* cotangent);
   // The cotangents of a value's arrays.
@@ -52,6 +54,7 @@ class Reverse {
   const Options& options_;
   ir::InstructionSet active_;
   std::vector<ir::Instruction*> order_;  // the active ones but for sources
+  ir::InstructionSet masked_;            // of these, operands of selects, or below them
   ir::InstructionMap<Derivative> cotangents_;
 };
 

@@ -13,6 +13,7 @@
 #include "passes/pipelines.h"
 #include "program/frozen.h"
 #include "random/fodder.h"
+#include "random/gradients.h"
 #include "random/module.h"
 #include "random/repeats.h"
 #include "random/rows.h"
@@ -289,6 +290,8 @@ constexpr RandomCheck kChecks[] = {
      RunPassesRounded},
     {"control-passes", "loops and conditionals before and after every single pass", ControlFodder,
      RunPassesExactly},
+    {"gradients", "derivatives of graphs against differences, and compiled against the evaluator",
+     RandomSmoothModule, CheckRandomDerivatives},
 };
 
 }  // namespace

@@ -61,6 +61,7 @@ class Generator : public RandomMaker {
       case 3:
         return {{Op(Opcode::kReal, {x_})}, {x_}};
       case 4:
+        if (source_.smooth) return Rounded(Op(Opcode::kSine, {x_}));
         return {{Op(Opcode::kNextAfter, {x_, Clamped(1)})}, {x_}};
       case 5:
         return Rounded(Op(Opcode::kLgamma, {Above(0.5)}));

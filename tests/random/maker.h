@@ -18,6 +18,7 @@ struct RandomSource {
   int64_t max_elements = 0;
   int max_rank = 0;
   bool rare_types = false;  // whether there may be any of kRareTypes
+  bool smooth = false;      // whether there have to be derivatives
 };
 
 struct RandomOp {

@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "random/convolutions.h"
+#include "random/decompositions.h"
 #include "random/functions.h"
 #include "random/moves.h"
 #include "random/ops.h"
@@ -82,6 +83,7 @@ class Generator {
     return Shape(RandomType(), std::span<const int64_t>(dims));
   }
   ElementType RandomType() {
+    if (options_.smooth) return kSmoothTypes[Pick(0, std::size(kSmoothTypes) - 1)];
     if (options_.rare_types && Chance(75)) return kRareTypes[Pick(0, std::size(kRareTypes) - 1)];
     return kValueTypes[Pick(0, std::size(kValueTypes) - 1)];
   }
@@ -146,6 +148,11 @@ class Generator {
   Instruction* Binary(Opcode opcode, Instruction* x, Instruction* y) {
     return Add({.opcode = opcode, .operands = {x, y}});
   }
+  Instruction* Element(Instruction* tuple, int64_t k) {
+    return Add({.opcode = Opcode::kGetTupleElement,
+                .operands = {tuple},
+                .attributes = {{Attr::kIndex, k}}});
+  }
   // Sums of half types stay where a step is small.
   Instruction* Tamed(Instruction* x) {
     return IsHalf(x->shape().type()) || IsComplex(x->shape().type()) ? Clamped(x, -8, 8) : x;
@@ -179,11 +186,16 @@ class Generator {
   }
 
   void Step() {
+    if (options_.smooth && Chance(15)) return StepDecomposition();
     switch (Pick(0, options_.control_flow ? 24 : 20)) {
       case 0:
       case 1:
       case 2:
-        Chance(options_.rare_types ? 60 : 0) ? StepRareType() : void(StepUnary(AnyValue()));
+        Chance(options_.rare_types ? 60
+               : options_.smooth   ? 20
+                                   : 0)
+            ? StepRareType()
+            : void(StepUnary(AnyValue()));
         break;
       case 3:
       case 4:
@@ -482,8 +494,20 @@ class Generator {
   }
 
   RandomSource Source() {
-    return {*module_,           *c_, random_, values_, options_.max_elements, options_.max_rank,
-            options_.rare_types};
+    return {*module_,
+            *c_,
+            random_,
+            values_,
+            options_.max_elements,
+            options_.max_rank,
+            options_.rare_types,
+            options_.smooth};
+  }
+
+  void StepDecomposition() {
+    for (Instruction* r : RandomDecomposition(Source(), AnyValue()).results) {
+      Keep(Tamed(r), false);
+    }
   }
 
   void StepMoves() {
@@ -537,12 +561,7 @@ class Generator {
       auto literal = std::make_shared<const Literal>(Literal::Tuple(std::move(parts)));
       Instruction* t =
           Add({.opcode = Opcode::kConstant, .shape = literal->shape(), .literal = literal});
-      for (int64_t k = 0; k < 2; ++k) {
-        Keep(Add({.opcode = Opcode::kGetTupleElement,
-                  .operands = {t},
-                  .attributes = {{Attr::kIndex, k}}}),
-             true);
-      }
+      for (int64_t k = 0; k < 2; ++k) Keep(Element(t, k), true);
       return;
     }
     if (Chance(40)) {
@@ -551,12 +570,7 @@ class Generator {
     }
     Instruction* t = Add({.opcode = Opcode::kTuple, .operands = {x, y}});
     t = Add({.opcode = Opcode::kOptBarrier, .operands = {t}});
-    for (int64_t k = 0; k < 2; ++k) {
-      Keep(Add({.opcode = Opcode::kGetTupleElement,
-                .operands = {t},
-                .attributes = {{Attr::kIndex, k}}}),
-           IsExact(k == 0 ? x : y));
-    }
+    for (int64_t k = 0; k < 2; ++k) Keep(Element(t, k), IsExact(k == 0 ? x : y));
   }
 
   void StepConcatenate() {
@@ -604,19 +618,14 @@ class Generator {
                .operands = {x, index, Scalar(x->shape().type(), 0), Scalar(ElementType::kS32, -1)},
                .attributes = {{Attr::kDimensions, dims}},
                .called = {ArgMax(*module_, x->shape().type(), ElementType::kS32)}});
-      for (int64_t k = 0; k < 2; ++k) {
-        Keep(Add({.opcode = Opcode::kGetTupleElement,
-                  .operands = {r},
-                  .attributes = {{Attr::kIndex, k}}}),
-             true);
-      }
+      for (int64_t k = 0; k < 2; ++k) Keep(Element(r, k), true);
       return;
     }
     Opcode opcode = Opcode::kAdd;
     bool exact = IsCounted(type);
     if (IsPred(type)) {
       opcode = Chance(50) ? Opcode::kOr : Opcode::kAnd;
-    } else if (IsComplex(type) && Chance(30)) {
+    } else if ((IsComplex(type) || (options_.smooth && IsFloat(type))) && Chance(30)) {
       opcode = Opcode::kMultiply;
       x = Clamped(x, -0.5, 0.5);
     } else if (Chance(40) && (!IsComplex(type) || IsExact(x))) {
@@ -708,11 +717,6 @@ class Generator {
     Computation* saved_c = c_;
     std::vector<Instruction*> saved_values = std::move(values_);
     values_.clear();
-    auto element = [&](Instruction* tuple, int64_t k) {
-      return Add({.opcode = Opcode::kGetTupleElement,
-                  .operands = {tuple},
-                  .attributes = {{Attr::kIndex, k}}});
-    };
     auto parameter = [&] {
       return Add({.opcode = Opcode::kParameter,
                   .attributes = {{Attr::kParameterNumber, int64_t{0}}},
@@ -722,13 +726,13 @@ class Generator {
     c_ = condition;
     Instruction* trips = Scalar(ElementType::kS32, Pick(0, 3));
     condition->set_root(Add({.opcode = Opcode::kCompare,
-                             .operands = {element(parameter(), 0), trips},
+                             .operands = {Element(parameter(), 0), trips},
                              .attributes = {{Attr::kDirection, Direction::kLt}}}));
     Computation* body = module_->AddComputation("body");
     c_ = body;
     Instruction* p = parameter();
-    Instruction* next = Binary(Opcode::kAdd, element(p, 0), Scalar(ElementType::kS32, 1));
-    Instruction *a = element(p, 1), *b = element(p, 2);
+    Instruction* next = Binary(Opcode::kAdd, Element(p, 0), Scalar(ElementType::kS32, 1));
+    Instruction *a = Element(p, 1), *b = Element(p, 2);
     Instruction* changed = StepUnary(a);
     std::vector<Instruction*> results = {next, changed, b};
     if (Chance(50)) results = {next, b, changed};
@@ -741,7 +745,7 @@ class Generator {
     Instruction* loop =
         Add({.opcode = Opcode::kWhile, .operands = {start}, .called = {condition, body}});
     // The functions of narrow floats are exact.
-    for (int64_t k = 1; k < 3; ++k) Keep(element(loop, k), IsNarrowFloat(x->shape().type()));
+    for (int64_t k = 1; k < 3; ++k) Keep(Element(loop, k), IsNarrowFloat(x->shape().type()));
   }
 
   void StepConditional() {

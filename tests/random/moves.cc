@@ -66,10 +66,19 @@ class Generator : public RandomMaker {
                   .attributes = {{Attr::kDimensions, std::move(dimensions)}}});
     }
     if (IsFloat(s.type()) && Chance(50)) {
+      // All bits of a type, or fewer.
+      const int64_t exponent = source_.smooth ? 11 : Pick(1, 9);
+      const int64_t mantissa = source_.smooth ? 52 : Pick(0, 25);
       return One(
           {.opcode = Opcode::kReducePrecision,
            .operands = {x_},
-           .attributes = {{Attr::kExponentBits, Pick(1, 9)}, {Attr::kMantissaBits, Pick(0, 25)}}});
+           .attributes = {{Attr::kExponentBits, exponent}, {Attr::kMantissaBits, mantissa}}});
+    }
+    // Bits have no derivative.
+    if (source_.smooth) {
+      return One({.opcode = Opcode::kBitcast,
+                  .operands = {x_},
+                  .shape = Shape(s.type(), {s.num_elements()})});
     }
     std::vector<int64_t> dims = s.dims();
     ElementType word = ElementType::kU8;

@@ -12,6 +12,11 @@ inline constexpr ElementType kValueTypes[] = {
     ElementType::kS8,  ElementType::kS16,  ElementType::kU8,  ElementType::kU16, ElementType::kU32,
     ElementType::kU64, ElementType::kPred, ElementType::kPred};
 
+// What has derivatives in double precision, and what has none.
+inline constexpr ElementType kSmoothTypes[] = {
+    ElementType::kF64, ElementType::kF64,  ElementType::kF64, ElementType::kF64, ElementType::kF64,
+    ElementType::kF64, ElementType::kC128, ElementType::kS32, ElementType::kPred};
+
 // Complex numbers, and what is less than a byte wide, or a float of no more.
 inline constexpr ElementType kRareTypes[] = {
     ElementType::kC64,        ElementType::kC64,        ElementType::kC128,

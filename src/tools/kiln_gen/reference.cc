@@ -63,6 +63,25 @@ std::string ComplexAccuracyText(const ComplexAccuracy& accuracy) {
              accuracy.c128, " in c128", ComplexUnits(accuracy.counts), ".");
 }
 
+// "Derivative: that of the computations."
+std::string GradientText(const OpInfo& op) {
+  const GradientRules& gradient = op.gradient;
+  const auto text = [&]() -> std::string {
+    if (!gradient.reason.empty()) return Cat("none: ", gradient.reason);
+    if (op.opcode == Opcode::kTuple || op.opcode == Opcode::kGetTupleElement) {
+      return "that of the elements";
+    }
+    if (gradient.Has(GradientRules::kOfFlow)) return "that of what it calls";
+    if (gradient.Has(GradientRules::kPartial)) return "a partial one by each operand";
+    if (gradient.Has(GradientRules::kTangent)) return "a rule of its own";
+    if (gradient.Has(GradientRules::kInEach)) return "the op, which is linear in each operand";
+    if (gradient.Has(GradientRules::kTranspose)) return "the op, which is linear";
+    if (gradient.Has(GradientRules::kExpansion)) return "that of other ops with the same result";
+    return "0";
+  };
+  return Cat("Derivative: ", text(), ".");
+}
+
 std::string OpSection(const OpInfo& op, const Builder* builder) {
   std::string out = Cat("\n### ", op.name, "\n\n", Wrapped("", "", op.doc), "\n");
   if (builder) {
@@ -92,7 +111,7 @@ std::string OpSection(const OpInfo& op, const Builder* builder) {
   if (const ComplexAccuracy* accuracy = ComplexAccuracyOf(op.opcode)) {
     facts += Cat(" ", ComplexAccuracyText(*accuracy));
   }
-  return out + Wrapped("", "", facts);
+  return Cat(out, Wrapped("", "", facts), "\n", Wrapped("", "", GradientText(op)));
 }
 
 std::string_view RoleText(Role role) {
@@ -149,6 +168,7 @@ std::string OpsReference(const std::vector<Builder>& builders) {
       "\n"
       "Error bounds, in units of the last place, are those of compiled code "
       "([Accuracy](accuracy.md)).\n"
+      "Derivatives are for floats and complex numbers ([Gradients](../gradients.md)).\n"
       "\n"
       "Parameters, constants and shorter forms are built by the functions of `builder.h` in the\n"
       "[table of functions](api.md).\n");

@@ -1,4 +1,4 @@
-// Derivatives of HLO text against differences of values, in double precision.
+// Derivatives of HLO text, for tests.
 #pragma once
 
 #include <string>
@@ -6,16 +6,14 @@
 #include <vector>
 
 #include "grad/options.h"
+#include "ir/ir.h"
 #include "tensor/literal.h"
 
 namespace kiln::grad {
 
-// Differentiates the values of a module's entry, an array or a tuple, by its parameters, of f64 and
-// c128, at random numbers; expects
-//   forward mode to be what differences say, in a random direction
-//   <cotangent, forward(direction)> = <reverse(cotangent), direction>
-// and the same of reverse mode's results as a function of parameters and cotangents. The first
-// arguments may be given. Symbols get these sizes after differentiation.
+// Expects that testing::CheckDerivatives finds nothing wrong with a module of f64 and c128: with
+// its tangents, its cotangents and the derivatives of these, at random numbers. The first arguments
+// may be given. Symbols get these sizes after differentiation.
 void ExpectDerivatives(std::string_view text, std::vector<Literal> arguments = {},
                        const SymbolSizes& sizes = {}, const Options& options = {});
 
@@ -24,11 +22,17 @@ void ExpectDerivatives(std::string_view text, std::vector<Literal> arguments = {
 void ExpectDerivativesOf(std::string_view lines, std::vector<Literal> arguments = {},
                          const SymbolSizes& sizes = {});
 
-// The gradients of a sum of the values by all parameters, at these arguments.
+// The gradients of a sum of the values by all parameters that have some, at these arguments.
+std::vector<Literal> GradientsAt(const ir::Module& module, const std::vector<Literal>& arguments);
 std::vector<Literal> GradientsAt(std::string_view lines, const std::vector<Literal>& arguments);
+// The tangents of the values, by those of these parameters.
+std::vector<Literal> TangentsAt(const ir::Module& module, std::vector<Literal> arguments,
+                                const std::vector<Literal>& tangents);
 
 // The error for such gradients of a module, or "OK".
 std::string GradientError(std::string_view text);
+
+std::vector<ir::Instruction*> FloatParametersOf(const ir::Computation& entry);
 
 Literal Doubles(std::vector<int64_t> dimensions, std::vector<double> values);
 
