@@ -28,28 +28,6 @@ Instruction* OnePlusSquare(Builder& b, Instruction* x) {
   return b.Plus(b.Number(x, 1), b.Times(x, x));
 }
 
-// Whether x is never negative because it is made of squares: then a root of it is a norm.
-bool IsSumOfSquares(const Instruction* x) {
-  switch (x->opcode()) {
-    case Opcode::kMultiply:
-      return x->operand(0) == x->operand(1);
-    case Opcode::kPower:
-      return x->operand(1)->IsConstantOf(2);
-    case Opcode::kAdd:
-      return IsSumOfSquares(x->operand(0)) && IsSumOfSquares(x->operand(1));
-    case Opcode::kReduce:
-      return x->operand_count() == 2 && x->operand(1)->IsConstantOf(0) &&
-             x->called(0)->root()->opcode() == Opcode::kAdd && IsSumOfSquares(x->operand(0));
-    case Opcode::kBroadcast:
-    case Opcode::kConvert:
-    case Opcode::kReshape:
-    case Opcode::kTranspose:
-      return IsSumOfSquares(x->operand(0));
-    default:
-      return false;
-  }
-}
-
 // The number in all places, if it is a constant.
 std::optional<double> ConstantOf(const Instruction* x) {
   while (x->opcode() == Opcode::kBroadcast) x = x->operand(0);
@@ -59,6 +37,47 @@ std::optional<double> ConstantOf(const Instruction* x) {
 bool IsNonzeroConstant(const Instruction* x) { return ConstantOf(x).value_or(0) != 0; }
 bool IsFiniteConstant(const Instruction* x) {
   return std::isfinite(ConstantOf(x).value_or(INFINITY));
+}
+
+// Whether x is never negative because it is made of squares: then a root of it is a norm. Looks at
+// so many ops at most.
+bool IsSumOfSquares(const Instruction* x, int& ops) {
+  if (--ops < 0) return false;
+  const auto operand = [&](int64_t k) { return x->operand(k); };
+  const auto is_sum = [&](int64_t k) { return IsSumOfSquares(operand(k), ops); };
+  switch (x->opcode()) {
+    case Opcode::kMultiply:
+      return operand(0) == operand(1) || (ConstantOf(operand(0)).value_or(-1) >= 0 && is_sum(1)) ||
+             (ConstantOf(operand(1)).value_or(-1) >= 0 && is_sum(0));
+    case Opcode::kDivide:
+      return ConstantOf(operand(1)).value_or(-1) > 0 && is_sum(0);
+    case Opcode::kPower:
+      return operand(1)->IsConstantOf(2);
+    case Opcode::kAdd:
+      return is_sum(0) && (operand(0) == operand(1) || is_sum(1));
+    case Opcode::kReduce:
+      return x->operand_count() == 2 && operand(1)->IsConstantOf(0) &&
+             x->called(0)->root()->opcode() == Opcode::kAdd && is_sum(0);
+    case Opcode::kDot: {
+      // A vector with itself.
+      const Attributes& dims = x->attributes();
+      return operand(0) == operand(1) &&
+             dims.IntsOf(Attr::kLhsContractingDims) == dims.IntsOf(Attr::kRhsContractingDims) &&
+             dims.IntsOf(Attr::kLhsBatchDims) == dims.IntsOf(Attr::kRhsBatchDims) &&
+             x->shape().rank() == std::ssize(dims.IntsOf(Attr::kLhsBatchDims));
+    }
+    case Opcode::kBroadcast:
+    case Opcode::kConvert:
+    case Opcode::kReshape:
+    case Opcode::kTranspose:
+      return is_sum(0);
+    default:
+      return false;
+  }
+}
+bool IsSumOfSquares(const Instruction* x) {
+  int ops = 32;
+  return IsSumOfSquares(x, ops);
 }
 
 Instruction* WhereChosen(Builder& b, Instruction* f, int64_t k, Instruction* t) {

@@ -95,4 +95,15 @@ BUGS = [
     Bug('a shift by the width or more is no shift', 'codegen/elemental.cc',
         'return b.CreateSelect(inside, shifted, Number(t, 0));',
         'return b.CreateSelect(inside, shifted, PLANTED ? x : Number(t, 0));'),
+    # Derivatives.
+    Bug('the cosine\'s derivative is the sine', 'grad/elementwise.cc',
+        'b.ScaledIfMasked(b.Negate(t), b.Unary(Opcode::kSine, X(f)))',
+        'b.ScaledIfMasked(PLANTED ? t : b.Negate(t), b.Unary(Opcode::kSine, X(f)))'),
+    Bug('of several uses of a value one counts', 'grad/reverse.cc',
+        'sum = builder_.Accumulate(sum, cotangent);',
+        'sum = PLANTED ? cotangent : builder_.Accumulate(sum, cotangent);'),
+    Bug('the tangent of a product is that of its last factor', 'grad/forward.cc',
+        'sum = builder_.Accumulate(sum, builder_.Parts(apply(std::move(one))));',
+        'sum = builder_.Accumulate(PLANTED ? Derivative() : sum,'
+        ' builder_.Parts(apply(std::move(one))));'),
 ]

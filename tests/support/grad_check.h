@@ -15,7 +15,7 @@
 namespace kiln::testing {
 
 // Functions as modules. Their results are tuples: of the values of the entry that have derivatives,
-// which are its root's or, of a tuple, its elements'; of the tangents of these, with the tangents
+// which are its root's or, of a tuple, its arrays'; of the tangents of these, with the tangents
 // of all parameters that have derivatives as further parameters; and of the cotangents of these
 // parameters, with the cotangents of the values as further ones.
 Result<std::unique_ptr<ir::Module>> ValueModule(const ir::Module& module);
@@ -46,9 +46,10 @@ struct DerivativeCheck {
       also = nullptr;
 };
 
-// Numbers of tangents that were held against differences, and those next to kinks.
+// Numbers of tangents that were held against differences, and those next to kinks; modules whose
+// values are not finite.
 struct DerivativeCounts {
-  int64_t compared = 0, skipped = 0;
+  int64_t compared = 0, skipped = 0, undefined = 0;
 };
 
 // Differentiates a module of f64 and c128 by its parameters, of which those of other types are held

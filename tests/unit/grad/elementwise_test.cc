@@ -375,18 +375,37 @@ TEST(GradElementwise, MaskedData) {
 }
 
 TEST(GradElementwise, NormsAtZero) {
-  for (std::string_view square : {"multiply(x, x)", "power(x, two)"}) {
+  const std::string_view kSquares[] = {
+      "s = f64[3] multiply(x, x)\n n = f64[] reduce(s, zero), dimensions={0}, to_apply=add",
+      "s = f64[3] power(x, two)\n n = f64[] reduce(s, zero), dimensions={0}, to_apply=add",
+      "n = f64[] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+      "s = f64[] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+      "n = f64[] divide(s, three)",
+      "s = f64[3] multiply(x, x)\n r = f64[] reduce(s, zero), dimensions={0}, to_apply=add\n"
+      "n = f64[] multiply(three, r)",
+  };
+  for (std::string_view squares : kSquares) {
     const auto gradients = GradientsAt(Cat(R"(
   x = f64[3] parameter(0)
   two = f64[3] constant({2, 2, 2})
+  three = f64[] constant(3)
   zero = f64[] constant(0)
-  s = f64[3] )",
-                                           square, R"(
-  n = f64[] reduce(s, zero), dimensions={0}, to_apply=add
-  ROOT r = f64[] sqrt(n))"),
+  )",
+                                           squares, "\n  ROOT r = f64[] sqrt(n)"),
                                        {Doubles({3}, {0, 0, 0})});
-    for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(gradients.at(0).AsDouble(i), 0);
+    for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(gradients.at(0).AsDouble(i), 0) << squares;
   }
+}
+
+// A search that goes both ways at each sum ends.
+TEST(GradElementwise, RootOfManySums) {
+  std::string lines = "x = f64[] parameter(0)\ny0 = f64[] multiply(x, x)\n";
+  for (int k = 0; k < 64; ++k) {
+    lines += Cat("z", k, " = f64[] transpose(y", k, "), dimensions={}\ny", k + 1, " = f64[] add(y",
+                 k, ", z", k, ")\n");
+  }
+  const auto gradients = GradientsAt(Cat(lines, "ROOT r = f64[] sqrt(y64)"), {Doubles({}, {2})});
+  EXPECT_EQ(gradients.at(0).AsDouble(0), 0x1p32);
 }
 
 TEST(GradElementwise, LogSoftmaxOfLargeNumbers) {

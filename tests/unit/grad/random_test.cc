@@ -31,10 +31,13 @@ TEST(GradRandom, GraphsOfAllOps) {
     ASSERT_EQ(problem, "") << testing::Report(check, static_cast<uint64_t>(seed), problem);
     testing::AddGradientCoverage(*module, static_cast<uint64_t>(seed), coverage);
   }
-  std::printf("%s%zu graphs; %lld numbers compared with differences, %lld next to kinks\n",
-              testing::CoverageTable(coverage).c_str(), seeds.size(),
-              static_cast<long long>(counts.compared), static_cast<long long>(counts.skipped));
+  std::printf(
+      "%s%zu graphs, %lld without finite values; %lld numbers compared, %lld next to kinks\n",
+      testing::CoverageTable(coverage).c_str(), seeds.size(),
+      static_cast<long long>(counts.undefined), static_cast<long long>(counts.compared),
+      static_cast<long long>(counts.skipped));
   EXPECT_LT(counts.skipped * 50, counts.compared);
+  EXPECT_LE(counts.undefined * 20, std::ssize(seeds));
   if (std::getenv("KILN_RANDOM_SEEDS")) return;
   for (Opcode opcode : testing::MissingFrom(coverage)) {
     ADD_FAILURE() << "no derivative of " << OpcodeName(opcode);
