@@ -15,7 +15,8 @@
  *  - parameters and gradients are floats, a gradient of the sizes of its parameter. Floats of 32
  * and 64 bits are computed in their own type, narrower ones in f32; below, this is the *type of the
  *    computation*. States have it, too;
- *  - outputs of a list may be the same array as an input of the list;
+ *  - an output list may be the same array as an input list, and holds nothing of use after an
+ *    error;
  *  - a `step` is a scalar, an integer or a float: the number of updates so far, which is the first
  *    value of an optimiser's state (kiln_train_state()). */
 #ifndef KILN_TRAIN_H_

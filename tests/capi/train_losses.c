@@ -131,6 +131,42 @@ static void labels_beyond(void) {
   }
 }
 
+/* Batches of a size that is known when the graph is compiled. */
+static void symbolic_batches(void) {
+  static const int32_t kClasses[] = {3, 0, 4, 1};
+  kiln_graph* g = make_graph(context, "symbolic");
+  const int64_t dims[] = {kiln_graph_symbol(g, "n", 1), 5};
+  kiln_value x = kiln_op_parameter(g, KILN_F32, dims, 2, "x", 1);
+  kiln_value y = kiln_op_parameter(g, KILN_S32, dims, 1, "y", 1);
+  kiln_value results[2] = {kiln_train_softmax_cross_entropy(g, x, y, 0, KILN_REDUCTION_MEAN)};
+  OK(kiln_graph_gradient(g, results[0], &x, 1, NULL, &results[1]));
+  OK(kiln_graph_set_results(g, results, 2));
+  const kiln_symbol_size size = {"n", 1, 4};
+  kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
+  options.symbols = &size;
+  options.symbol_count = 1;
+  kiln_executable* e = NULL;
+  kiln_buffer *arguments[2] = {NULL}, *got[2] = {NULL};
+  float data[kElements], loss = 0;
+  for (int i = 0; i < kElements; ++i) data[i] = (float)((i * 37 + 11) % 64 - 32) / 8;
+  kiln_device* device = find_device(context, "CPU:0");
+  OK(kiln_buffer_copy_host(device, KILN_F32, kDims, 2, data, sizeof data, &arguments[0]));
+  OK(kiln_buffer_copy_host(device, KILN_S32, kDims, 1, kClasses, sizeof kClasses, &arguments[1]));
+  if (OK(kiln_graph_compile(g, &options, &e)) &&
+      OK(kiln_executable_run(e, NULL, arguments, 2, got, 2))) {
+    OK(kiln_buffer_copy_to_host(got[0], &loss, sizeof loss));
+    OK(kiln_buffer_copy_to_host(got[1], data, sizeof data));
+    near("loss", "n = 4", (double)loss, row_of("softmax")[0], 1e-6);
+    near("slope", "n = 4", (double)data[19], row_of("softmax")[20], 1e-6);
+  }
+  for (int i = 0; i < 2; ++i) {
+    kiln_buffer_release(arguments[i]);
+    kiln_buffer_release(got[i]);
+  }
+  kiln_executable_release(e);
+  kiln_graph_release(g);
+}
+
 static void schedules(void) {
   kiln_schedule_options o[3];
   for (int i = 0; i < 3; ++i) kiln_schedule_options_init(&o[i], sizeof o[i]);
@@ -192,6 +228,7 @@ static void loss_scaling(void) {
         const int is_finite = kScales[0].values[step] != 0;
         const uint16_t value = is_finite ? 0x3c00 : 0;
         OK(kiln_buffer_copy_host(device, KILN_F16, NULL, 0, &value, 2, &arguments[2]));
+        memset(got, 0, sizeof got);
         OK(kiln_executable_run(e, NULL, arguments, 3, got, 4));
         float unscaled[4];
         unsigned char was_finite = 2;
@@ -260,6 +297,7 @@ int main(void) {
   /* The logits are numbers of f16; gradients are rounded to it. */
   losses_of(KILN_F16, 5e-4);
   labels_beyond();
+  symbolic_batches();
   schedules();
   loss_scaling();
   mistakes();
