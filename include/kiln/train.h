@@ -166,8 +166,8 @@ typedef struct kiln_optimizer_options {
   kiln_optimizer kind;   /**< the optimiser */
   int32_t nesterov;      /**< 1: Nesterov's momentum, of SGD; else 0 */
   double momentum;       /**< of SGD and RMSProp; 0, the default: none */
-  double beta1;          /**< of Adam, AdamW and Lion: 0.9 */
-  double beta2;          /**< of Adam and AdamW: 0.999; of Lion and RMSProp: 0.99 */
+  double beta1;          /**< of Adam, AdamW and Lion: 0.9; below 1 */
+  double beta2;          /**< of Adam and AdamW: 0.999; of Lion and RMSProp: 0.99; below 1 */
   double epsilon;        /**< of Adam, AdamW and RMSProp: 1e-8; of Adagrad: 1e-10; of Adafactor:
                               1e-3 */
   double weight_decay;   /**< of AdamW: 0.01; of others 0: none */

@@ -1,6 +1,7 @@
 #include "train/optimizer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/sized_struct.h"
 
@@ -81,8 +82,11 @@ Result<kiln_optimizer_options> ReadOptimizer(const kiln_optimizer_options* optio
   KILN_RETURN_IF_ERROR(CheckSwitch("centered", o.centered));
   KILN_RETURN_IF_ERROR(CheckSwitch("master_weights", o.master_weights));
   KILN_RETURN_IF_ERROR(CheckNumber("momentum", o.momentum, 0, 1));
-  KILN_RETURN_IF_ERROR(CheckNumber("beta1", o.beta1, 0, 1));
-  KILN_RETURN_IF_ERROR(CheckNumber("beta2", o.beta2, 0, 1));
+  for (double beta : {o.beta1, o.beta2}) {
+    if (!(beta >= 0 && beta < 1)) {
+      return InvalidArgument("a beta is ", beta, "; expected a number from 0 to below 1");
+    }
+  }
   KILN_RETURN_IF_ERROR(CheckNumber("epsilon", o.epsilon, 0, 1e30));
   KILN_RETURN_IF_ERROR(CheckNumber("weight_decay", o.weight_decay, 0, 1e30));
   KILN_RETURN_IF_ERROR(CheckNumber("initial_sum", o.initial_sum, 0, 1e30));

@@ -76,7 +76,7 @@ struct Rule {
     if (o.centered != 0) {
       Value& mean = state[1];
       mean = Blend(o.beta2, mean, g);
-      deviation = square - Square(mean);
+      deviation = Maximum(square - Square(mean), 0);  // below it by rounding only
     }
     const Value d = g / (Sqrt(deviation) + o.epsilon);
     if (o.momentum == 0) return p - s.rate * d;

@@ -1,6 +1,7 @@
 // Updates of parameters by an optimiser of train.h, beside a copy of as many bytes.
 #include <algorithm>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,13 @@ class Update {
   std::vector<kiln_buffer*> arguments_, results_;
 };
 
+// What of the array begins at a cache line, less than a line shorter.
+constexpr size_t kLine = 64 / sizeof(float);
+std::span<float> FromLine(std::vector<float>& array) {
+  const size_t before = reinterpret_cast<uintptr_t>(array.data()) / sizeof(float) % kLine;
+  return std::span(array).subspan((kLine - before) % kLine, array.size() - kLine);
+}
+
 void Compare(Report& report, const std::string& name, kiln_optimizer kind, size_t arrays,
              const std::vector<std::vector<int64_t>>& dims) {
   constexpr int kThreads = 2;
@@ -106,8 +114,8 @@ void Compare(Report& report, const std::string& name, kiln_optimizer kind, size_
     elements += product;
   }
   // A copy reads half of its bytes and writes half.
-  const std::vector<float> from(elements * arrays / 2, 1);
-  std::vector<float> to(from.size());
+  std::vector<float> sources(elements * arrays / 2 + kLine, 1), targets(sources.size());
+  const std::span<float> from = FromLine(sources), to = FromLine(targets);
   runtime::ThreadPool pool(kThreads);
   std::vector<std::function<void()>> calls = {[&] { update(); }};
   for (Stores stores : kAllStores) {

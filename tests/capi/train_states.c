@@ -315,6 +315,14 @@ static void mistakes(void) {
         kiln_train_update(g, &o, rate, 0, &w, &rate, 1, state, 3, next, next + 1));
   kiln_graph_release(g);
 
+  g = make_graph(context, "m");
+  w = ones(g, KILN_F32, "w");
+  o.beta1 = 1;
+  FAILS(KILN_INVALID_ARGUMENT, "a beta is 1; expected a number from 0 to below 1",
+        kiln_train_state(g, &o, &w, 1, state, kMost, &count));
+  kiln_graph_release(g);
+  o.beta1 = 0.9;
+
   static const int32_t kDecayed[] = {1, 2};
   g = make_graph(context, "m");
   w = ones(g, KILN_F32, "w");
