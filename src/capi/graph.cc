@@ -3,6 +3,7 @@
 #include <atomic>
 #include <new>
 
+#include "base/exception.h"
 #include "base/heap.h"
 #include "base/strings.h"
 #include "capi/deep.h"
@@ -119,7 +120,13 @@ kiln_graph::~kiln_graph() {
 }
 
 void kiln_graph::Fail(const Status& status) {
-  if (status_.ok()) status_ = status.WithContext(Cat("graph '", module_->name(), "'"));
+  if (!status_.ok()) return;
+  status_ = status;
+  // There may be no memory for the name.
+  (void)kiln::Try([&] {
+    status_ = status.WithContext(Cat("graph '", module_->name(), "'"));
+    return OkStatus();
+  });
 }
 
 Status kiln_graph::CheckComplete() const {

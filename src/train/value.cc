@@ -54,7 +54,10 @@ Result<Value> Shaped(kiln_graph* graph, kiln_value id) {
 
 Value ValueOf(kiln_graph* graph, kiln_value id) {
   const Result<Value> value = Shaped(graph, id);
-  return value.ok() ? *value : Value{graph};
+  if (value.ok()) return *value;
+  // It is the graph's error, or a lack of memory, which becomes it.
+  kiln_error_release(Fail(graph, "shape", value.status()));
+  return {graph};
 }
 
 Value Scalar(kiln_graph* graph, kiln_dtype dtype, double number) {
@@ -118,6 +121,7 @@ Value Mean(const Value& x, std::span<const int64_t> dimensions) {
 Value Mean(const Value& x) { return Mean(x, {}); }
 
 Value Unfold(const Value& x, const Value& like, int64_t reduced) {
+  if (like.id == 0) return {x.graph};
   std::vector<int64_t> kept = AllOf(like);
   kept.erase(kept.begin() + reduced);
   return {x.graph,

@@ -1,6 +1,6 @@
 /* malloc fails at one allocation of a compile after the other, once, and from there on: each
  * failure is an error, or got by without, and the next compile works. The same for little address
- * space. How many allocations are tried is the argument. */
+ * space, and for the graphs of a training. How many allocations are tried is the argument. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -89,22 +89,60 @@ static kiln_error* compile(void) {
   return error;
 }
 
+/* The two graphs of a training. */
+static kiln_error* build_training(void) {
+  static const int64_t kDims[] = {4, 3};
+  enum { STATE = KILN_OPTIMIZER_STATE_MAX(1) };
+  kiln_graph *initial = NULL, *graph = NULL;
+  kiln_value values[1 + STATE], gradient = 0;
+  kiln_initializer_options random = KILN_INITIALIZER_OPTIONS_INIT;
+  random.kind = KILN_INITIALIZER_ORTHOGONAL;
+  kiln_optimizer_options adam;
+  kiln_optimizer_options_init(&adam, sizeof adam, KILN_OPTIMIZER_ADAM);
+  size_t states = 0;
+  kiln_error* error = kiln_graph_create(context, "initial", 7, &initial);
+  if (!error) error = kiln_graph_create(context, "step", 4, &graph);
+  if (!error) {
+    values[0] = kiln_train_initialize(initial, &random, KILN_F32, kDims, 2, "w", 1);
+    error = kiln_train_state(initial, &adam, values, 1, values + 1, STATE, &states);
+  }
+  if (!error) error = kiln_train_parameters(graph, initial, values, 1 + states, values);
+  if (!error) {
+    kiln_value labels = kiln_op_parameter(graph, KILN_S64, kDims, 1, "labels", 6);
+    kiln_value loss =
+        kiln_train_softmax_cross_entropy(graph, values[0], labels, 0.1, KILN_REDUCTION_MEAN);
+    error = kiln_graph_gradient(graph, loss, values, 1, NULL, &gradient);
+  }
+  if (!error) error = kiln_train_clip_by_norm(graph, 1, &gradient, 1, &gradient, NULL);
+  if (!error) {
+    kiln_value rate = kiln_op_scalar(graph, KILN_F32, 1);
+    error = kiln_train_update(graph, &adam, rate, 0, values, &gradient, 1, values + 1, states,
+                              values, values + 1);
+  }
+  kiln_graph_release(initial);
+  kiln_graph_release(graph);
+  return error;
+}
+
+/* What is tried. */
+static kiln_error* (*subject)(void) = compile;
+
 static long allocations(void) {
   count = fails_from = fails_to = 0;
   counts = 1;
-  kiln_error* error = compile();
+  kiln_error* error = subject();
   counts = 0;
   OK(error);
   return count;
 }
 
-/* Whether the compile failed for its lack of memory, or got by without; how many did. */
+/* Whether it failed for its lack of memory, or got by without; how many did. */
 static int failed(long from, long to) {
   count = 0;
   fails_from = from;
   fails_to = to;
   counts = 1;
-  kiln_error* error = compile();
+  kiln_error* error = subject();
   counts = 0;
   if (!error) return 0;
   if (kiln_error_code(error) != KILN_RESOURCE_EXHAUSTED) {
@@ -123,7 +161,7 @@ static void check_points(long wanted) {
   }
   printf("%s: %ld allocations, %ld points, %ld errors\n", device_name, all, points, errors);
   CHECK(errors > 0);
-  OK(compile());
+  OK(subject());
 }
 
 static int new_context(void) {
@@ -169,6 +207,10 @@ int main(int argc, char** argv) {
   check_points(points);
   device_name = "GPU:0";
   check_points(points);
+  /* Building is quick. */
+  device_name = "a training";
+  subject = build_training;
+  check_points(50 * points);
   kiln_context_release(context);
   return test_result();
 }
