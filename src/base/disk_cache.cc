@@ -90,6 +90,9 @@ bool IsFile(const std::string& path) {
 
 }  // namespace
 
+DiskCache::DiskCache(std::string folder, int64_t limit_bytes, OnProblem on_problem)
+    : folder_(std::move(folder)), limit_bytes_(limit_bytes), on_problem_(std::move(on_problem)) {}
+
 std::string DiskCache::PathOf(std::string_view key) const {
   return Cat(folder_, "/", HexText(HashOf(key)), kEntrySuffix);
 }

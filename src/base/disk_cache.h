@@ -34,8 +34,7 @@ class DiskCache {
   // Called with a problem of the folder, each once; any thread.
   using OnProblem = std::function<void(std::string_view problem)>;
   // The folder is made by the first entry.
-  DiskCache(std::string folder, int64_t limit_bytes, OnProblem on_problem = nullptr)
-      : folder_(std::move(folder)), limit_bytes_(limit_bytes), on_problem_(std::move(on_problem)) {}
+  DiskCache(std::string folder, int64_t limit_bytes, OnProblem on_problem = nullptr);
 
   // For its user alone, as others could put code into it; the folders above it for everybody. No
   // error if it is there.

@@ -40,6 +40,10 @@ std::string_view CodeName(Code code) {
   return "UNKNOWN";
 }
 
+Status::Status(Code code, std::string message) {
+  if (code != Code::kOk) state_ = std::make_shared<const State>(State{code, std::move(message)});
+}
+
 std::string Status::ToString() const {
   if (ok()) return "OK";
   return Cat(CodeName(code()), ": ", message());

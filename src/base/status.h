@@ -39,8 +39,7 @@ std::string_view CodeName(Code code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message)
-      : state_(code == Code::kOk ? nullptr : std::make_shared<State>(code, std::move(message))) {}
+  Status(Code code, std::string message);
 
   bool ok() const { return state_ == nullptr; }
   Code code() const { return state_ ? state_->code : Code::kOk; }
@@ -52,7 +51,6 @@ class [[nodiscard]] Status {
 
  private:
   struct State {
-    State(Code c, std::string m) : code(c), message(std::move(m)) {}
     Code code;
     std::string message;
   };

@@ -46,6 +46,11 @@ std::string ToText(const TraceValue& value) {
   return std::visit([](const auto& v) { return Cat(v); }, value);
 }
 
+TraceSink::TraceSink() = default;
+TraceSink::TraceSink(TraceSink& whole, std::string device)
+    : whole_(&whole), device_(std::move(device)) {}
+TraceSink::~TraceSink() = default;
+
 int64_t TraceSink::Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -187,6 +192,8 @@ TraceSpan::TraceSpan(TraceSink* sink, std::string_view name, std::string_view ca
   event_.category = category;
   event_.start_ns = TraceSink::Now();
 }
+
+TraceSpan::~TraceSpan() { End(); }
 
 void TraceSpan::AddArg(std::string_view key, TraceValue value) {
   if (sink_) event_.args.emplace_back(key, std::move(value));

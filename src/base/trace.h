@@ -32,7 +32,8 @@ struct TraceEvent {
 // Collects events from any thread.
 class TraceSink {
  public:
-  TraceSink() = default;
+  TraceSink();
+  ~TraceSink();
   TraceSink(const TraceSink&) = delete;
   TraceSink& operator=(const TraceSink&) = delete;
 
@@ -62,7 +63,7 @@ class TraceSink {
   std::string ToChromeJson() const;
 
  private:
-  TraceSink(TraceSink& whole, std::string device) : whole_(&whole), device_(std::move(device)) {}
+  TraceSink(TraceSink& whole, std::string device);
 
   // Of the sink of a device: the recording.
   TraceSink* const whole_ = nullptr;
@@ -77,7 +78,7 @@ class TraceSink {
 class TraceSpan {
  public:
   TraceSpan(TraceSink* sink, std::string_view name, std::string_view category);
-  ~TraceSpan() { End(); }
+  ~TraceSpan();
   TraceSpan(const TraceSpan&) = delete;
   TraceSpan& operator=(const TraceSpan&) = delete;
 

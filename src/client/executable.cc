@@ -18,6 +18,10 @@ std::vector<std::vector<int64_t>> DimsOf(const std::vector<Shape>& shapes) {
 
 }  // namespace
 
+Executable::Executable(std::string name, Device& device)
+    : client_(Ref<Client>::Share(&device.client())), device_(device), name_(std::move(name)) {}
+Executable::~Executable() = default;
+
 CompiledExecutable::CompiledExecutable(Device& device,
                                        std::unique_ptr<runtime::LoadedExecutable> loaded,
                                        int64_t compile_microseconds)

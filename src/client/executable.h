@@ -20,7 +20,7 @@ namespace kiln::client {
 // threads may run it at once.
 class Executable : public Counted<Executable> {
  public:
-  virtual ~Executable() = default;
+  virtual ~Executable();
 
   Client& client() const { return *client_; }
   Device& device() const { return device_; }
@@ -47,8 +47,7 @@ class Executable : public Counted<Executable> {
       const runtime::RunOptions& options) const = 0;
 
  protected:
-  Executable(std::string name, Device& device)
-      : client_(Ref<Client>::Share(&device.client())), device_(device), name_(std::move(name)) {}
+  Executable(std::string name, Device& device);
 
  private:
   // The first member: destroyed after the objects in the client's memory.

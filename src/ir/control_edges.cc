@@ -5,6 +5,19 @@
 
 namespace kiln::ir {
 
+std::span<Instruction* const> ControlEdges::Of(const Lists& lists, const Instruction* i) {
+  auto it = lists.find(i);
+  if (it == lists.end()) return {};
+  return it->second;
+}
+
+std::span<Instruction* const> ControlEdges::Predecessors(const Instruction* i) const {
+  return Of(predecessors_, i);
+}
+std::span<Instruction* const> ControlEdges::Successors(const Instruction* i) const {
+  return Of(successors_, i);
+}
+
 bool ControlEdges::Add(Instruction* before, Instruction* after) {
   std::span<Instruction*const> known = Predecessors(after), others = Successors(before);
   // One of the two is short where the other is a hub's.

@@ -16,12 +16,8 @@ class ControlEdges {
  public:
   bool empty() const { return predecessors_.empty(); }
   // Each once, in the order in which they were added.
-  std::span<Instruction* const> Predecessors(const Instruction* i) const {
-    return Of(predecessors_, i);
-  }
-  std::span<Instruction* const> Successors(const Instruction* i) const {
-    return Of(successors_, i);
-  }
+  std::span<Instruction* const> Predecessors(const Instruction* i) const;
+  std::span<Instruction* const> Successors(const Instruction* i) const;
   // Whether it is new.
   bool Add(Instruction* before, Instruction* after);
   // Removes the edges of an instruction. What waited for it waits for what it waited for.
@@ -31,11 +27,7 @@ class ControlEdges {
 
  private:
   using Lists = std::unordered_map<const Instruction*, std::vector<Instruction*>>;
-  static std::span<Instruction* const> Of(const Lists& lists, const Instruction* i) {
-    auto it = lists.find(i);
-    if (it == lists.end()) return {};
-    return it->second;
-  }
+  static std::span<Instruction* const> Of(const Lists& lists, const Instruction* i);
   // Removes the instruction's lists, and it from those of others; gives the lists.
   std::pair<std::vector<Instruction*>, std::vector<Instruction*>> Take(Instruction* i);
 

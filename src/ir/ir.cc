@@ -36,6 +36,13 @@ bool Instruction::IsConstantOf(double value) const {
   return IsConstant() && shape_.is_array() && literal_->IsAll(value);
 }
 
+Instruction::Instruction() = default;
+Instruction::~Instruction() = default;
+
+Module::Module(std::string name) : name_(std::move(name)) {}
+Module::~Module() = default;
+
+Computation::~Computation() = default;
 Computation::Computation(Module* parent, std::string name)
     : name_(std::move(name)), parent_(parent), instructions_(&parent->memory_) {
   if (parent->last_version_ == 0) parent->last_version_ = FirstVersion();

@@ -40,6 +40,9 @@ class Module;
 
 class Instruction {
  public:
+  // Of a computation alone.
+  Instruction();
+  ~Instruction();
   Opcode opcode() const { return opcode_; }
   const Shape& shape() const { return shape_; }
   void set_shape(Shape shape);
@@ -165,6 +168,7 @@ class Computation {
  public:
   // Of a module alone.
   Computation(Module* parent, std::string name);
+  ~Computation();
   const std::string& name() const { return name_; }
   Module* parent() const { return parent_; }
   Instructions instructions() const { return Instructions(instructions_); }
@@ -275,7 +279,8 @@ struct InputOutputAlias {
 
 class Module {
  public:
-  explicit Module(std::string name) : name_(std::move(name)) {}
+  explicit Module(std::string name);
+  ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 

@@ -22,6 +22,9 @@ int64_t VersionOf(const ir::Computation& c) {
 
 }  // namespace
 
+FusionAnalysis::FusionAnalysis() = default;
+FusionAnalysis::~FusionAnalysis() = default;
+
 FusionAnalysis::Entry& FusionAnalysis::EntryOf(const ir::Instruction& fusion) {
   const ir::Computation& fused = *fusion.called(0);
   Entry& entry = entries_[&fused];

@@ -19,6 +19,8 @@ namespace kiln::kernel {
 // One thread at a time.
 class FusionAnalysis {
  public:
+  FusionAnalysis();
+  ~FusionAnalysis();
   // BuildKernel(GroupOf(instruction)), under the instruction's name. Valid up to the next call for
   // an instruction that is no fusion, or up to a change of the fusion.
   const Result<Kernel>& KernelOf(const ir::Instruction& instruction);

@@ -28,6 +28,14 @@ void Mix(size_t& seed, size_t value) {
 
 }  // namespace
 
+Attributes::Attributes() = default;
+Attributes::~Attributes() = default;
+Attributes::Attributes(const Attributes& other) = default;
+Attributes::Attributes(Attributes&& other) noexcept = default;
+Attributes& Attributes::operator=(const Attributes& other) = default;
+Attributes& Attributes::operator=(Attributes&& other) noexcept = default;
+bool Attributes::operator==(const Attributes& other) const = default;
+
 std::string_view DirectionName(Direction direction) {
   return kDirections[static_cast<int>(direction)];
 }

@@ -110,7 +110,13 @@ class Attributes {
  public:
   using Entry = std::pair<Attr, AttrValue>;
 
-  Attributes() = default;
+  // Compiled once, not in each user: values have many types.
+  Attributes();
+  ~Attributes();
+  Attributes(const Attributes& other);
+  Attributes(Attributes&& other) noexcept;
+  Attributes& operator=(const Attributes& other);
+  Attributes& operator=(Attributes&& other) noexcept;
   Attributes(std::initializer_list<Entry> entries);
 
   void Set(Attr key, AttrValue value);
@@ -137,7 +143,7 @@ class Attributes {
   // The symbolic size of a number of an attribute, or null.
   const Dimension* SymbolicAt(Attr key, int64_t position) const;
 
-  bool operator==(const Attributes&) const = default;
+  bool operator==(const Attributes& other) const;
   size_t Hash() const;
 
  private:

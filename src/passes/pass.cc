@@ -59,6 +59,14 @@ class Run {
 
 }  // namespace
 
+template <typename T>
+std::shared_ptr<T> NewShared() {
+  return std::make_shared<T>();
+}
+template std::shared_ptr<FoldBudget> NewShared();
+template std::shared_ptr<kernel::FusionAnalysis> NewShared();
+template std::shared_ptr<std::vector<FrozenPart>> NewShared();
+
 std::string DumpName(const Stage& stage) {
   std::string index = Cat(stage.index);
   return Cat(std::string(index.size() < 4 ? 4 - index.size() : 0, '0'), index, ".", stage.pipeline,

@@ -49,6 +49,10 @@ struct FrozenPart {
   int64_t first_parameter = 0;
 };
 
+// A new one of what contexts share: compiled once, not in each user.
+template <typename T>
+std::shared_ptr<T> NewShared();
+
 struct PassContext {
   // The target; null for passes without a target (kiln-opt): then TargetOf is the reference's.
   const target::Target* target = nullptr;
@@ -59,12 +63,11 @@ struct PassContext {
   // Constant folding makes no literal of more bytes than this, unless its operands have more.
   int64_t fold_limit_bytes = 1 << 20;
   // Shared by the context's copies: of all runs of the pass.
-  std::shared_ptr<FoldBudget> fold_budget = std::make_shared<FoldBudget>();
+  std::shared_ptr<FoldBudget> fold_budget = NewShared<FoldBudget>();
   // Shared by the context's copies, and by lowering: the kernels that passes decided by.
-  std::shared_ptr<kernel::FusionAnalysis> fusions = std::make_shared<kernel::FusionAnalysis>();
+  std::shared_ptr<kernel::FusionAnalysis> fusions = NewShared<kernel::FusionAnalysis>();
   // Shared by the context's copies: what `split-frozen` has moved out of the module.
-  std::shared_ptr<std::vector<FrozenPart>> frozen_parts =
-      std::make_shared<std::vector<FrozenPart>>();
+  std::shared_ptr<std::vector<FrozenPart>> frozen_parts = NewShared<std::vector<FrozenPart>>();
   // Programs that become larger are refused; copies for each caller of a computation count.
   // Pipelines allow at least four times their input's instructions.
   int64_t max_instructions = int64_t{1} << 20;

@@ -27,6 +27,9 @@ bool IsPooled(int64_t bytes) {
 
 }  // namespace
 
+Allocator::Allocator(AllocatorHooks hooks) : hooks_(hooks) {}
+Allocator::~Allocator() = default;
+
 Result<std::byte*> Allocator::Allocate(int64_t bytes) {
   size_t size = static_cast<size_t>(bytes > 0 ? bytes : 1);
   void* memory = nullptr;
@@ -68,6 +71,8 @@ void Allocator::Deallocate(std::byte* memory, int64_t bytes) {
     std::free(memory);
   }
 }
+
+ArenaCache::ArenaCache(MemorySource& source, int64_t bytes) : source_(source), bytes_(bytes) {}
 
 ArenaCache::~ArenaCache() {
   source_.Deallocate(hot_.load(), bytes_);

@@ -33,7 +33,8 @@ class Allocator final : public MemorySource {
  public:
   static constexpr size_t kAlignment = 64;
 
-  explicit Allocator(AllocatorHooks hooks = {}) : hooks_(hooks) {}
+  explicit Allocator(AllocatorHooks hooks = {});
+  ~Allocator() override;
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
@@ -54,7 +55,7 @@ class Allocator final : public MemorySource {
 // The arenas of one executable: one per concurrent run, cached for later runs.
 class ArenaCache {
  public:
-  ArenaCache(MemorySource& source, int64_t bytes) : source_(source), bytes_(bytes) {}
+  ArenaCache(MemorySource& source, int64_t bytes);
   ~ArenaCache();
   ArenaCache(const ArenaCache&) = delete;
   ArenaCache& operator=(const ArenaCache&) = delete;

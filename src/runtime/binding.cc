@@ -30,6 +30,13 @@ class Binding::Memory {
   std::vector<Block> blocks_;
 };
 
+Binder::Binder(MemorySource& source, const program::Program& program)
+    : source_(source),
+      program_(program),
+      groups_(program::FrozenGroups(program)),
+      used_(program::AllocationUses(program)) {}
+Binder::~Binder() = default;
+
 Result<std::shared_ptr<const Binding>> Binder::Bind(const Binding* previous,
                                                     const program::Addresses& constants,
                                                     std::span<const size_t> groups,

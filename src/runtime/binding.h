@@ -35,8 +35,8 @@ class Binding {
 // Makes the bindings of a loaded program, which outlives it.
 class Binder {
  public:
-  Binder(MemorySource& source, const program::Program& program)
-      : source_(source), program_(program) {}
+  Binder(MemorySource& source, const program::Program& program);
+  ~Binder();
 
   // Runs the steps of a group with memory at the given addresses.
   using RunGroup = std::function<Status(size_t group, const program::Addresses& addresses)>;
@@ -59,8 +59,8 @@ class Binder {
 
   MemorySource& source_;
   const program::Program& program_;
-  const std::vector<program::FrozenGroup> groups_ = program::FrozenGroups(program_);
-  const IdVector<program::AllocationId, bool> used_ = program::AllocationUses(program_);
+  const std::vector<program::FrozenGroup> groups_;
+  const IdVector<program::AllocationId, bool> used_;
 };
 
 }  // namespace kiln::runtime

@@ -5,6 +5,42 @@
 
 namespace kiln::runtime {
 
+LoadedExecutable::~LoadedExecutable() = default;
+
+void LoadedExecutable::DropCode() {
+  keeps_code_ = false;
+  code_ = {};
+}
+
+void LoadedExecutable::KeepCode(program::Artefact& artefact) {
+  keeps_code_ = artefact.keeps_code;
+  if (keeps_code_) code_ = std::move(artefact.code);
+}
+
+Result<std::unique_ptr<Completion>> LoadedExecutable::Start(std::span<const void* const> arguments,
+                                                            std::span<void* const> results,
+                                                            const RunOptions& options) {
+  KILN_RETURN_IF_ERROR(Run(arguments, results, options));
+  return std::unique_ptr<Completion>();
+}
+
+Result<std::shared_ptr<const Binding>> LoadedExecutable::Bind(
+    const Binding* previous, std::span<const size_t> groups,
+    std::span<const void* const> arguments) {
+  (void)previous, (void)groups, (void)arguments;
+  return Internal("'", program().name, "' makes nothing of frozen arguments");
+}
+
+std::optional<program::MachineCode> LoadedExecutable::Assembled(
+    std::span<const std::string> code) const {
+  (void)code;
+  return std::nullopt;
+}
+
+Device::Device(std::string name, target::Target target)
+    : name_(std::move(name)), target_(std::move(target)) {}
+Device::~Device() = default;
+
 Result<program::Artefact> LoadedExecutable::Save() const {
   if (!keeps_code_) {
     return FailedPrecondition("the code of '", program().name, "' has not been kept");

@@ -47,7 +47,7 @@ class Completion {
 // A loaded artefact, ready to run.
 class LoadedExecutable {
  public:
-  virtual ~LoadedExecutable() = default;
+  virtual ~LoadedExecutable();
   virtual const program::Program& program() const = 0;
 
   // The required alignment of an argument.
@@ -69,20 +69,14 @@ class LoadedExecutable {
   // except the trace, which must outlive the completion.
   virtual Result<std::unique_ptr<Completion>> Start(std::span<const void* const> arguments,
                                                     std::span<void* const> results,
-                                                    const RunOptions& options) {
-    KILN_RETURN_IF_ERROR(Run(arguments, results, options));
-    return std::unique_ptr<Completion>();
-  }
+                                                    const RunOptions& options);
 
   // Of a program with binding steps: `previous` with some groups (program::FrozenGroups) bound to
   // other arguments, which stand under their numbers, aligned as for a run; null: none is bound
   // yet. Returns at the end of the work. Any thread, beside runs too.
   virtual Result<std::shared_ptr<const Binding>> Bind(const Binding* previous,
                                                       std::span<const size_t> groups,
-                                                      std::span<const void* const> arguments) {
-    (void)previous, (void)groups, (void)arguments;
-    return Internal("'", program().name, "' makes nothing of frozen arguments");
-  }
+                                                      std::span<const void* const> arguments);
 
   // Whether a run calls functions of the user, on the thread that runs or starts it.
   virtual bool calls_users_functions() const { return false; }
@@ -93,10 +87,7 @@ class LoadedExecutable {
   Result<program::Artefact> Save() const;
   // Frees the kept code, as if the artefact had not asked for it. Before others have the
   // executable.
-  void DropCode() {
-    keeps_code_ = false;
-    code_ = {};
-  }
+  void DropCode();
 
   // Bytes of machine code and its data.
   virtual int64_t code_bytes() const { return 0; }
@@ -107,20 +98,14 @@ class LoadedExecutable {
 
  protected:
   // The loaded form of an artefact keeps its code, if it is to.
-  void KeepCode(program::Artefact& artefact) {
-    keeps_code_ = artefact.keeps_code;
-    if (keeps_code_) code_ = std::move(artefact.code);
-  }
+  void KeepCode(program::Artefact& artefact);
   // Gives a copy of the program the constants that are in the device's memory.
   virtual Status SaveConstants(program::Program& saved) const {
     (void)saved;
     return OkStatus();
   }
   // What the device has assembled of the code, if it can be had.
-  virtual std::optional<program::MachineCode> Assembled(std::span<const std::string> code) const {
-    (void)code;
-    return std::nullopt;
-  }
+  virtual std::optional<program::MachineCode> Assembled(std::span<const std::string> code) const;
 
  private:
   bool keeps_code_ = false;
@@ -136,6 +121,7 @@ struct DeviceMemory {
 
 class Device : public MemorySource {
  public:
+  ~Device() override;
   const std::string& name() const { return name_; }  // "CPU:0"
   const target::Target& target() const { return target_; }
   // Sets the functions that programs call outside generated code; before the first Load. Its
@@ -191,8 +177,7 @@ class Device : public MemorySource {
   // Loads an artefact for this target and the frame's version.
   virtual Result<std::unique_ptr<LoadedExecutable>> LoadChecked(program::Artefact artefact,
                                                                 TraceSink* trace) = 0;
-  Device(std::string name, target::Target target)
-      : name_(std::move(name)), target_(std::move(target)) {}
+  Device(std::string name, target::Target target);
 
  private:
   std::string name_;

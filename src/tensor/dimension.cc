@@ -18,6 +18,8 @@ Dimension::Dimension(Polynomial size) : size_(-1) {
   }
 }
 
+Polynomial Dimension::form() const { return form_ ? *form_ : Polynomial(size_); }
+
 Dimension Dimension::Bounded(int64_t bound) {
   Dimension d(bound);
   d.bounded_ = true;

@@ -32,7 +32,7 @@ class Dimension {
   // The size of a constant or the bound of a bounded one; -1 for a symbolic one.
   int64_t size() const { return size_; }
   // The size of one that is not bounded.
-  Polynomial form() const { return form_ ? *form_ : Polynomial(size_); }
+  Polynomial form() const;
   // With all its symbols substituted. Fails for a symbol without a number.
   Result<Dimension> With(const SymbolSizes& sizes) const;
 

@@ -17,6 +17,8 @@ Polynomial::Polynomial(int64_t constant) {
   if (constant != 0) terms_.push_back({{}, constant});
 }
 
+bool Polynomial::operator==(const Polynomial& other) const = default;
+
 Result<Polynomial> Polynomial::Symbol(std::string_view name) {
   if (name.empty() || name.size() > kMaxSymbolLength || !IsLetter(name[0]) ||
       !std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); })) {

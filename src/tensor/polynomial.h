@@ -50,7 +50,7 @@ class Polynomial {
   // With the symbols that have numbers substituted; the others stay.
   Result<Polynomial> With(const SymbolSizes& sizes) const;
 
-  bool operator==(const Polynomial&) const = default;
+  bool operator==(const Polynomial& other) const;
   std::string ToString() const;  // "2*n+1", "n*m-n", "-n+8"
 
  private:

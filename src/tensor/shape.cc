@@ -5,6 +5,12 @@
 
 namespace kiln {
 
+Shape::~Shape() = default;
+Shape::Shape(const Shape& other) = default;
+Shape& Shape::operator=(const Shape& other) = default;
+Shape& Shape::operator=(Shape&& other) noexcept = default;
+bool Shape::operator==(const Shape& other) const = default;
+
 Shape::Shape(ElementType type, std::vector<Dimension> dimensions)
     : kind_(Kind::kArray), type_(type), dimensions_(std::move(dimensions)) {}
 

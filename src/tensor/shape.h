@@ -16,7 +16,13 @@ class Shape {
  public:
   enum class Kind : uint8_t { kArray, kTuple, kToken };
 
+  // What takes apart or copies elements is compiled once, not in each user.
   Shape() = default;  // an empty tuple
+  ~Shape();
+  Shape(const Shape& other);
+  Shape(Shape&& other) noexcept = default;
+  Shape& operator=(const Shape& other);
+  Shape& operator=(Shape&& other) noexcept;
   Shape(ElementType type, std::vector<Dimension> dimensions);
   Shape(ElementType type, std::span<const int64_t> dimensions);
   Shape(ElementType type, std::initializer_list<int64_t> dimensions);
@@ -56,7 +62,7 @@ class Shape {
   // Strides in elements of each dimension, by the layout.
   std::vector<int64_t> strides() const;
 
-  bool operator==(const Shape&) const = default;
+  bool operator==(const Shape& other) const;
   // Equal except for layouts.
   bool SameTypeAndDimensions(const Shape& other) const;
   bool SameDimensions(const Shape& other) const { return dimensions_ == other.dimensions_; }

@@ -60,7 +60,8 @@ Result<std::string> AttributeText(const Op& op, std::string_view name, std::stri
   if (!config) config = op.Find("backend_config");
   const bool is_list = config && config->is(AttributeKind::kDictionary);
   const Attribute* value = is_list ? mlir::Find(config->fields, name) : nullptr;
-  const std::optional<int64_t> number = value ? mlir::IntOf(*value) : std::nullopt;
+  std::optional<int64_t> number;
+  if (value) number = mlir::IntOf(*value);
   if (number && allowed == "#") return Cat(name, "=", *number);
   if (number && allowed == "?") return Cat(name, "=", *number != 0 ? 1 : 0);
   for (char letter : allowed) {
