@@ -10,6 +10,7 @@
 #include "codegen/cpu/bundle.h"
 #include "codegen/cpu/chain.h"
 #include "codegen/cpu/entry.h"
+#include "codegen/cpu/gemm.h"
 #include "codegen/cpu/gemm_kernel.h"
 #include "codegen/cpu/nest.h"
 #include "codegen/cpu/scan.h"
@@ -50,9 +51,7 @@ Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, program::
             return is_none();
           },
           [&](const kernel::CpuSortSchedule& s) { return EmitSort(session, function, k, s, cpu); },
-          [&](const kernel::CpuGemm& s) {
-            return EmitGemmKernel(function, k, s, cpu, effort.large);
-          },
+          [&](const kernel::CpuGemm& s) { return EmitGemmKernel(function, k, s, cpu); },
           [&](const kernel::CpuBundle& s) {
             EmitBundle(session, function, lowered, s);
             return OkStatus();
@@ -127,7 +126,7 @@ constexpr int64_t kSharedGemmCost = 200;
 
 // The heaviest kernels first, each to the part that has least; or to the one that has the code that
 // a gemm shares, unless another copy of it is the lesser evil.
-std::vector<Part> Deal(const LoweredProgram& lowered, const target::Cpu& cpu,
+std::vector<Part> Deal(const LoweredProgram& lowered,
                        const IdVector<program::KernelId, int64_t>& costs, size_t count) {
   std::vector<Part> parts(count);
   std::vector<int64_t> load(count, 0);
@@ -139,10 +138,9 @@ std::vector<Part> Deal(const LoweredProgram& lowered, const target::Cpu& cpu,
   std::unordered_map<std::string, size_t> part_of_shared;
   for (program::KernelId k : order) {
     auto part = static_cast<size_t>(std::min_element(load.begin(), load.end()) - load.begin());
-    const kernel::ScheduledKernel& kernel = lowered.kernels[k];
-    const auto* gemm = std::get_if<kernel::CpuGemm>(&kernel.schedule);
+    const auto* gemm = std::get_if<kernel::CpuGemm>(&lowered.kernels[k].schedule);
     if (count > 1 && gemm && gemm->role == kernel::CpuGemm::Role::kGemm) {
-      const std::string name = SharedGemmName(kernel.kernel, *gemm, cpu);
+      const std::string name = SharedGemmName(gemm->contraction->problem, *gemm->schedule);
       auto known = part_of_shared.find(name);
       if (known != part_of_shared.end() && load[known->second] <= load[part] + kSharedGemmCost) {
         part = known->second;
@@ -168,7 +166,7 @@ Result<std::vector<std::string>> GenerateCpu(const LoweredProgram& lowered, cons
   const size_t rounds = (kernels + round - 1) / round;
   size_t count = options.dump ? 1 : std::min(kernels, rounds * workers);
   Effort effort = PlanEffort(lowered, options.optimization, false);
-  std::vector<Part> parts = Deal(lowered, cpu, effort.costs, count);
+  std::vector<Part> parts = Deal(lowered, effort.costs, count);
   InParallel(workers, parts.size(), [&](size_t i) {
     const std::string name = Cat(lowered.program.name, ".", i);
     parts[i].status = backend::RunLlvm(name, options.interrupt, [&] {

@@ -58,8 +58,7 @@ struct Arrays {
 };
 
 codegen::GemmEpilogue BiasRelu(const Shape3& s) {
-  codegen::GemmEpilogue epilogue;
-  epilogue.emit = [n = s.n](llvm::IRBuilder<>& b, const codegen::GemmVector& v) {
+  return [n = s.n](llvm::IRBuilder<>& b, const codegen::GemmVector& v) {
     llvm::Function* f = b.GetInsertBlock()->getParent();
     llvm::Type* type = v.value->getType();
     const llvm::Align align(4);
@@ -85,9 +84,6 @@ codegen::GemmEpilogue BiasRelu(const Shape3& s) {
       b.CreateAlignedStore(sum, out, align);
     }
   };
-  epilogue.is_short = true;
-  epilogue.may_have_own_gemm = true;
-  return epilogue;
 }
 
 // One of our kernels with its operands.

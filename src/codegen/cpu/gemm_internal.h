@@ -116,16 +116,6 @@ struct Emitter {
 // A line of the caches.
 constexpr int64_t kLineBytes = 64;
 
-// Lines that the loop over k asks for: in each iteration `lines` from a pointer on, which goes on
-// by `step` bytes until it is at `last`, if that is set.
-struct LinesAhead {
-  llvm::Value* pointer;
-  llvm::Value* step;
-  int64_t lines = 1;
-  llvm::Value* last = nullptr;
-  Emitter::Level level = Emitter::Level::kSecond;
-};
-
 // The operands of one register tile. Rows of A are a_m apart, steps of k a_k and b_k, vectors of B
 // b_vector; all in bytes.
 struct TileOperands {
@@ -139,7 +129,11 @@ struct TileOperands {
   int64_t b_vector;
   llvm::Value* mask = nullptr;  // of the panel's last vector, when B is read in place
   llvm::Value* k = nullptr;     // steps
-  std::vector<LinesAhead> prefetch = {};
+  // Cache lines to prefetch, each with `prefetch_lines` - 1 more behind it, and how many bytes to
+  // go on per iteration.
+  std::vector<llvm::Value*> prefetch = {};
+  int64_t prefetch_lines = 1;
+  llvm::Value* prefetch_step = nullptr;
   std::vector<llvm::Value*> columns = {};   // of inner products: offsets of the columns from b
   std::vector<llvm::Value*> odd_rows = {};  // odd multiples of an a_m that is no constant
 };
@@ -149,48 +143,6 @@ std::vector<llvm::Value*> EmitOuterTile(Emitter& e, const TileOperands& operands
 
 // Emits mr * nr inner products; scalars, row by row.
 std::vector<llvm::Value*> EmitInnerTile(Emitter& e, const TileOperands& operands);
-
-// A GemmRows, from the first row on, and how far rows are apart; in bytes.
-struct Rows {
-  const GemmRows* of;
-  llvm::Value* first;
-  llvm::Value* m;
-};
-
-// Where the operands are: `c`, or the function `finish` to which tiles of results are handed.
-struct LoopOperands {
-  llvm::Value* a = nullptr;
-  llvm::Value* b = nullptr;
-  llvm::Value* c = nullptr;
-  llvm::Value* scratch = nullptr;
-  llvm::Value* finish = nullptr;
-  std::vector<Rows> reads;
-};
-
-// void finish(frame, args, tile, batch, row, first_row, vector, first_vector): of the tile in
-// memory that begins with a row and a vector of the results, the rows and vectors from the first
-// on.
-llvm::FunctionType* FinishType(llvm::LLVMContext& context);
-
-// Vector (i, v) of a tile, which begins at a row and vector of the results.
-llvm::Value* SlotOf(Emitter& e, llvm::Value* tile, llvm::Value* i, llvm::Value* v);
-
-// Calls `body` for the vectors of a tile, but for the rows and vectors that an earlier tile or
-// panel has covered. Those of a row are a loop, or `unroll` gives each its code.
-void ForEachVector(Emitter& e, llvm::Value* first_row, llvm::Value* first_vector, bool unroll,
-                   const std::function<void(llvm::Value*, llvm::Value*)>& body);
-
-// Puts a vector of a tile in memory into C, which begins at `c`.
-void StoreResults(Emitter& e, llvm::Value* slot, llvm::Value* c, llvm::Value* row,
-                  llvm::Value* vector);
-
-// Whether a gemm's accumulators go straight to C.
-bool IsDirect(const kernel::GemmProblem& p, const kernel::GemmSchedule& s);
-
-// Emits all of a gemm: the loops around its tiles. With an epilogue in registers `finish` does the
-// tiles that are not whole, if there are any.
-void EmitLoops(Emitter& e, const LoopOperands& operands,
-               const GemmEpilogue* in_registers = nullptr);
 
 // Packs `count` panels from `panel` on, panel_bytes apart: of each, k steps of nv vectors.
 // `source` is B's first column at the first step.

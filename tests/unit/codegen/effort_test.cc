@@ -1,5 +1,4 @@
-// Kernels whose time does not count have short schedules, and the results have the same bits; gemms
-// have code of their own where it pays.
+// Kernels whose time does not count have short schedules, and the results have the same bits.
 #include "codegen/effort.h"
 
 #include <gtest/gtest.h>
@@ -194,34 +193,6 @@ TEST(Effort, KernelsOfLittleTimeHaveShortSchedules) {
   EXPECT_FALSE(HasShortSums(16, false, Optimization::kAuto));
   // How often a loop goes round may not be known.
   EXPECT_FALSE(HasShortSums(2048, true, Optimization::kAuto));
-}
-
-// Whether the update of a matrix of `size` rows and columns by a product with short sums shares the
-// code of the product.
-bool UpdateSharesItsGemm(int64_t size, Optimization optimization) {
-  const std::string matrix = Cat("f32[", size, ",", size, "]");
-  const std::string text =
-      Cat("HloModule update\nENTRY e { x = f32[", size, ",96] parameter(0)\n", "  y = f32[96,",
-          size, "] parameter(1)\n  w = ", matrix, " parameter(2)\n  d = ", matrix, " dot(x, y), ",
-          "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n", "  ROOT r = ", matrix,
-          " subtract(w, d) }");
-  auto compiled = testing::CompileWithKernels(ir::ParseOrDie(text), target::HostCpu());
-  EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
-  if (!compiled.ok()) return false;
-  std::string code;
-  const auto dump = [&](std::string_view, std::string_view made) { code += made; };
-  auto objects = GenerateCpu(compiled->lowered, target::HostCpu().cpu,
-                             {.optimization = optimization, .dump = dump});
-  EXPECT_TRUE(objects.ok()) << objects.status().ToString();
-  EXPECT_NE(code.find("define "), std::string::npos);
-  return code.find("@\"gemm ") != std::string::npos;
-}
-
-TEST(Effort, UpdatesOfLargeMatricesHaveTheirOwnGemm) {
-  EXPECT_FALSE(UpdateSharesItsGemm(288, Optimization::kAuto));
-  // A few results gain less than LLVM's time.
-  EXPECT_TRUE(UpdateSharesItsGemm(192, Optimization::kAuto));
-  EXPECT_TRUE(UpdateSharesItsGemm(288, Optimization::kQuick));
 }
 
 }  // namespace
