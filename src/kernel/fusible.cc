@@ -49,7 +49,10 @@ bool IsTooMuch(const Instruction& a, const Instruction& b) {
       ops += IsCode(i->opcode());
       continue;
     }
-    for (const Instruction* m : i->called(0)->instructions()) ops += IsCode(m->opcode());
+    for (const Instruction* m : i->called(0)->instructions()) {
+      ops += IsCode(m->opcode());
+      if (ops > kMaxFusedOps) return true;
+    }
   }
   return ops > kMaxFusedOps;
 }

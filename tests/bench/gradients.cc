@@ -68,6 +68,10 @@ struct Graph {
   std::vector<kiln_value> by;
 };
 
+kiln_value Scalar(kiln_graph* graph, double value, kiln_value like) {
+  return kiln_op_broadcast_like(graph, kiln_op_scalar(graph, KILN_F32, value), like, nullptr, 0);
+}
+
 kiln_value Function(kiln_graph* graph, kiln_value x, int i) {
   using Unary = kiln_value (*)(kiln_graph*, kiln_value);
   constexpr Unary kFunctions[] = {kiln_op_tanh, kiln_op_sine, kiln_op_logistic, kiln_op_negate,
@@ -89,7 +93,7 @@ void Wide(Graph& g) {
   const kiln_value x = g.Parameter();
   std::vector<kiln_value> level;
   for (int i = 0; i < kOps / 4; ++i) {
-    level.push_back(Function(g.graph, kiln_op_multiply(g.graph, x, g.by[0]), i));
+    level.push_back(Function(g.graph, kiln_op_multiply(g.graph, x, Scalar(g.graph, i, x)), i));
     level.back() = kiln_op_add(g.graph, level.back(), x);
   }
   while (level.size() > 1) {

@@ -4,8 +4,10 @@
 // pays.
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "ir/analysis/effects.h"
@@ -236,6 +238,7 @@ class Fuser {
     for (auto [shared, id] : Candidates()) {
       if (gone_.Contains(id)) continue;
       if (!shared->shape().is_array() || shared->shape().rank() == 0) continue;
+      strangers_.clear();
       while (MergePair(shared)) {
       }
     }
@@ -251,7 +254,13 @@ class Fuser {
               [](Instruction* a, Instruction* b) { return a->id() < b->id(); });
     for (size_t a = 0; a < users.size(); ++a) {
       for (size_t b = a + 1; b < users.size(); ++b) {
-        if (!AreSiblings(users[a], users[b])) continue;
+        // Kernels only grow: what does not fit now does not later.
+        const std::pair pair(users[a]->id(), users[b]->id());
+        if (strangers_.contains(pair)) continue;
+        if (!AreSiblings(users[a], users[b])) {
+          strangers_.insert(pair);
+          continue;
+        }
         Forget(users[a]);
         Forget(users[b]);
         Revive(MergeSiblings({users[a], users[b]}));
@@ -288,6 +297,8 @@ class Fuser {
   const kernel::Scheduler& scheduler_;
   const std::unordered_map<const Instruction*, Instruction*> previous_;  // effects before effects
   Ids gone_;  // of those that a phase began with
+  // Readers of the array at hand that are no siblings, by their ids.
+  std::set<std::pair<int64_t, int64_t>> strangers_;
   // Arrays that some reader updates in place: few, where arrays may have very many readers.
   std::unordered_set<const Instruction*> updated_;
   // Of the search for a dependence: its number, and the last one that saw each instruction, by id.

@@ -16,6 +16,7 @@
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "kernel/build.h"
 #include "kernel/fusible.h"
@@ -112,7 +113,40 @@ class RowFuser {
  private:
   void FindPositions() {
     position_.clear();
-    for (const Instruction* i : c_.PostOrder()) position_.emplace(i, position_.size());
+    at_ = c_.PostOrder();
+    for (const Instruction* i : at_) position_.emplace(i, position_.size());
+  }
+
+  // Puts a fusion among the positions between those of its first output and of its root, which are
+  // free: what needs it comes behind it. Elements of fusions are where these are.
+  void Place(Instruction* fusion, size_t first, size_t last) {
+    std::vector<Instruction*> order, behind;
+    std::unordered_set<const Instruction*> needs;
+    const auto add = [&](const Instruction* i) {
+      needs.insert(i);
+      if (i->shape().is_tuple()) needs.insert(i->users().begin(), i->users().end());
+    };
+    add(fusion);
+    for (size_t p = first; p <= last; ++p) {
+      Instruction* i = std::exchange(at_[p], nullptr);
+      if (!i) continue;
+      const bool waits = std::ranges::any_of(
+          i->operands(), [&](const Instruction* operand) { return needs.contains(operand); });
+      if (waits) add(i);
+      (waits ? behind : order).push_back(i);
+    }
+    order.push_back(fusion);
+    order.insert(order.end(), behind.begin(), behind.end());
+    for (Instruction* i : order) {
+      at_[first] = i;
+      position_[i] = first;
+      if (i->shape().is_tuple()) {
+        for (const Instruction* element : i->users()) {
+          if (!index_.contains(element)) position_[element] = first;
+        }
+      }
+      ++first;
+    }
   }
 
   void FindWhatFollowsReductions(const Instruction* i) {
@@ -323,17 +357,25 @@ class RowFuser {
     if (!ReturnsToRows(region)) return false;
     std::reverse(region.begin(), region.end());
     std::vector<Instruction*> outputs(outputs_.rbegin(), outputs_.rend());
+    const size_t last = position_.at(root);
+    size_t first = last;
+    for (const Instruction* output : outputs) first = std::min(first, position_.at(output));
     for (const Instruction* member : members_) {
       auto at = index_.find(member);
       order_[at->second] = nullptr;
       index_.erase(at);
+      at_[position_.at(member)] = nullptr;
       position_.erase(member);
       after_reduction_.erase(member);
     }
     Instruction* fusion = MergeGroup(region, outputs);
-    if (!analysis_.KernelOf(*fusion).ok()) Unfuse(fusion);
-    // Users of an output other than the root may come before inputs of the region.
-    if (outputs.size() > 1) FindPositions();
+    if (analysis_.KernelOf(*fusion).ok()) {
+      // Users of an output other than the root may come before inputs of the region.
+      Place(fusion, first, last);
+    } else {
+      Unfuse(fusion);
+      if (outputs.size() > 1) FindPositions();
+    }
     return true;
   }
 
@@ -344,8 +386,10 @@ class RowFuser {
   std::vector<Instruction*> order_;
   // The positions of the remaining ones.
   std::unordered_map<const Instruction*, size_t> index_;
-  // The position of each instruction, operands first.
+  // The position of each instruction, operands first, and the instruction at each position, if
+  // there still is one.
   std::unordered_map<const Instruction*, size_t> position_;
+  std::vector<Instruction*> at_;
   // Elemental instructions that are made from a reduction's result.
   std::unordered_set<const Instruction*> after_reduction_;
   // Of the region that is being grown.

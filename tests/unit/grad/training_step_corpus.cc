@@ -25,6 +25,16 @@ constexpr int kParameters = 17;
 constexpr int64_t MomentOf(int parameter) { return 21 + 2 * parameter; }
 constexpr std::string_view kLoss = "jit__where_.54";
 
+// The only elided constant: the places of the pairs of six features in their products.
+std::shared_ptr<const Literal> Pairs() {
+  std::vector<int32_t> places;
+  for (int32_t i = 0; i < 6; ++i) {
+    for (int32_t j = i + 1; j < 6; ++j) places.push_back(6 * i + j);
+  }
+  return std::make_shared<const Literal>(
+      Literal::Array<int32_t>(Shape(ElementType::kS32, {15}), places));
+}
+
 TEST(GradCorpus, TrainingStep) {
   const char* root = std::getenv("KILN_WORKLOADS_DIR");
   if (!root || !*root) GTEST_SKIP() << "KILN_WORKLOADS_DIR is not set: 1 file was not looked at";
@@ -32,7 +42,8 @@ TEST(GradCorpus, TrainingStep) {
   ASSERT_TRUE(file);
   std::stringstream text;
   text << file.rdbuf();
-  auto parsed = ir::ParseHloText(text.str(), {.zeros_for_elided = true});
+  const std::vector<std::shared_ptr<const Literal>> elided = {Pairs()};
+  auto parsed = ir::ParseHloText(text.str(), {.elided = elided});
   ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
   ir::Module& module = **parsed;
   module.aliases().clear();
