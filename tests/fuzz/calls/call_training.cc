@@ -254,9 +254,10 @@ void Call_kiln_train_average(World& w) {
 }
 
 void Call_kiln_graph_fail(World& w) {
-  // A broken graph is of no more use: mostly there is no code, which breaks nothing.
+  // A broken graph is of no more use: mostly there is no code, which breaks nothing. INTERNAL would
+  // be a mistake of the library's.
   auto graph = AnyGraph(w);
-  const auto code = static_cast<kiln_code>(w.Chance(90) ? 0 : w.Between(1, 16));
+  const auto code = static_cast<kiln_code>(w.Chance(90) ? 0 : w.Between(1, KILN_INTERNAL - 1));
   const std::string message = w.WildText();
   w.Begin("kiln_graph_fail", World::Name("graph", graph), ", ", code, ", ", message.size());
   kiln_error* error = kiln_graph_fail(HandleOf(graph), code, message.data(), message.size());
