@@ -103,7 +103,7 @@ std::span<float> FromLine(std::vector<float>& array) {
 }
 
 void Compare(Report& report, const std::string& name, kiln_optimizer kind, size_t arrays,
-             const std::vector<std::vector<int64_t>>& dims) {
+             const std::vector<std::vector<int64_t>>& dims, Bound bound) {
   constexpr int kThreads = 2;
   Context context(kThreads);
   Update update(context, kind, dims);
@@ -125,11 +125,12 @@ void Compare(Report& report, const std::string& name, kiln_optimizer kind, size_
   const double copy = *std::min_element(seconds.begin() + 1, seconds.end());
   const double bytes = static_cast<double>(elements * arrays * sizeof(float));
   report.Add(name, bytes / seconds[0] / 1e9, "GB/s");
-  report.Add(name + ".of_copy", copy / seconds[0], "", AtLeast(0.9));
+  report.Add(name + ".of_copy", copy / seconds[0], "", bound);
   report.Add(name + ".kernels", static_cast<double>(update.kernels()), "");
 }
 
-// Adam reads four arrays and writes three, SGD reads two and writes one.
+// Adam reads four arrays and writes three, SGD reads two and writes one. The perceptron's arrays
+// stay in the caches, those of the copy hardly.
 KILN_BENCH(updates) {
   std::vector<std::vector<int64_t>> mlp, many(100, {100000});
   const std::vector<int64_t> sizes = {784, 512, 256, 10};
@@ -137,9 +138,9 @@ KILN_BENCH(updates) {
     mlp.push_back({sizes[l], sizes[l + 1]});
     mlp.push_back({sizes[l + 1]});
   }
-  Compare(report, "updates.adam.mlp", KILN_OPTIMIZER_ADAM, 7, mlp);
-  Compare(report, "updates.adam.100x100k", KILN_OPTIMIZER_ADAM, 7, many);
-  Compare(report, "updates.sgd.100x100k", KILN_OPTIMIZER_SGD, 3, many);
+  Compare(report, "updates.adam.mlp", KILN_OPTIMIZER_ADAM, 7, mlp, {});
+  Compare(report, "updates.adam.100x100k", KILN_OPTIMIZER_ADAM, 7, many, AtLeast(0.9));
+  Compare(report, "updates.sgd.100x100k", KILN_OPTIMIZER_SGD, 3, many, AtLeast(0.9));
 }
 
 }  // namespace
