@@ -398,8 +398,8 @@ typedef struct kiln_initializer_options {
 KILN_API void kiln_initializer_options_init(kiln_initializer_options* options, size_t size);
 
 /** The first value of a parameter. Random numbers are determined by the seed and the name: arrays
- *  of different names have independent ones, on all devices the same bits (ThreeFry 2x32, Salmon et
- *  al., 2011).
+ *  of different names have independent ones. Their bits are the same on all devices (ThreeFry 2x32,
+ *  Salmon et al., 2011); functions of them may be rounded otherwise.
  *  @param options may be NULL: zeros
  *  @param dtype a float type; values are computed in f32 or f64, and rounded
  *  @param dims `rank` sizes, constants or symbols; two dimensions at least where there are fans,
