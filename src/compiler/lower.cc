@@ -70,7 +70,9 @@ class Lowering {
         {program::Allocation::Kind::kArena, 0, at_.assignment.arena_bytes});
     program_.arena_bytes = at_.assignment.arena_bytes;
     for (const auto& [instruction, b] : at_.assignment.scratch) {
-      program_.scratch_bytes = std::max(program_.scratch_bytes, at_.assignment.buffers[b].bytes);
+      const Buffer& scratch = at_.assignment.buffers[b];
+      if (scratch.kind != Buffer::Kind::kArena) continue;
+      program_.scratch_bytes = std::max(program_.scratch_bytes, scratch.bytes);
     }
     KILN_RETURN_IF_ERROR(EmitModule(module_, program_.steps));
     // The graph is checked where it comes in; this is a check of all that came after.
@@ -311,7 +313,7 @@ class Lowering {
         return {b.result >= 0 ? ResultAt(b.result) : at_.parameters[static_cast<size_t>(b.number)],
                 0, b.bytes};
       case Buffer::Kind::kResult:
-        return {ResultAt(b.number), 0, b.bytes};
+        return {ResultAt(b.number), b.offset, b.bytes};
       case Buffer::Kind::kConstant:
         return {constant_of_.at(b.constant), 0, b.bytes};
       case Buffer::Kind::kArena:

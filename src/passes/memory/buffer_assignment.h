@@ -1,5 +1,6 @@
 // Where every value of a scheduled module lives: one arena with reuse, in-place updates, and the
-// caller's memory for parameters and results.
+// caller's memory for parameters and results, the latter also for other values before the results
+// are made.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ namespace kiln::passes {
 struct Buffer {
   enum class Kind : uint8_t {
     kParameter,  // leaf `number` of the entry's parameters, all leaves counted in order
-    kResult,     // leaf `number` of the entry's result
-    kConstant,   // the constant instruction `constant`
-    kArena,      // [offset, offset + bytes) of the arena
+    kResult,  // leaf `number` of the entry's result, or, before it is made, `offset` in its memory
+    kConstant,  // the constant instruction `constant`
+    kArena,     // [offset, offset + bytes) of the arena
   };
   Kind kind = Kind::kArena;
   int number = 0;

@@ -1,6 +1,7 @@
 #include "passes/memory/offsets.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -10,10 +11,14 @@ namespace {
 // Looking at each pair of more buffers than this would take longer than the memory is worth.
 constexpr size_t kMaxForPairs = 2048;
 
+// Smaller buffers are not worth a search for memory outside of the arena.
+constexpr int64_t kLeastInResults = int64_t{1} << 16;
+
 struct Item {
   size_t buffer;
   int64_t begin, end, bytes;
   int64_t offset = 0;
+  size_t host = 0;  // the result in whose memory it is, a buffer
 };
 
 // The peak of live bytes: a lower bound of the arena.
@@ -97,37 +102,35 @@ int64_t BestFit(std::vector<Item>& items) {
   return free.arena();
 }
 
-// In the order given, each at the lowest place that is free for as long as it lives.
+// The lowest place that is free for as long as the item lives.
+int64_t LowestPlace(const Item& item, std::span<const Item* const> placed) {
+  std::vector<const Item*> neighbours;
+  for (const Item* other : placed) {
+    if (other->begin <= item.end && item.begin <= other->end) neighbours.push_back(other);
+  }
+  std::ranges::sort(neighbours, {}, [](const Item* other) { return other->offset; });
+  int64_t offset = 0;
+  for (const Item* other : neighbours) {
+    if (other->offset >= offset + item.bytes) break;
+    offset = std::max(offset, other->offset + other->bytes);
+  }
+  return offset;
+}
+
+// In the order given, each at the lowest place.
 int64_t LowestFit(std::vector<Item>& items) {
-  std::vector<const Item*> placed, neighbours;
+  std::vector<const Item*> placed;
   int64_t arena = 0;
   for (Item& i : items) {
-    neighbours.clear();
-    for (const Item* other : placed) {
-      if (other->begin <= i.end && i.begin <= other->end) neighbours.push_back(other);
-    }
-    std::ranges::sort(neighbours, {}, [](const Item* other) { return other->offset; });
-    i.offset = 0;
-    for (const Item* other : neighbours) {
-      if (other->offset >= i.offset + i.bytes) break;
-      i.offset = std::max(i.offset, other->offset + other->bytes);
-    }
+    i.offset = LowestPlace(i, placed);
     placed.push_back(&i);
     arena = std::max(arena, i.offset + i.bytes);
   }
   return arena;
 }
 
-}  // namespace
-
-int64_t AssignOffsets(std::span<Buffer> buffers, int64_t alignment) {
-  std::vector<Item> best;
-  for (size_t b = 0; b < buffers.size(); ++b) {
-    const Buffer& buffer = buffers[b];
-    if (buffer.kind != Buffer::Kind::kArena || buffer.bytes == 0) continue;
-    int64_t bytes = (buffer.bytes + alignment - 1) / alignment * alignment;
-    best.push_back({b, buffer.begin, buffer.end, bytes});
-  }
+// The bytes of an arena for all of them, and their places in it.
+int64_t Arrange(std::vector<Item>& best) {
   int64_t arena = BestFit(best);
   // Other orders are tried only where holes are left.
   if (best.size() <= kMaxForPairs && arena > MostLive(best)) {
@@ -147,7 +150,83 @@ int64_t AssignOffsets(std::span<Buffer> buffers, int64_t alignment) {
       return a.begin != b.begin ? a.begin < b.begin : a.buffer < b.buffer;
     });
   }
-  for (const Item& i : best) buffers[i.buffer].offset = i.offset;
+  return arena;
+}
+
+// The memory of a result, which is free until it is made.
+struct Host {
+  size_t result;  // a buffer
+  int64_t begin, bytes;
+  std::vector<const Item*> items;
+};
+
+std::vector<Host> HostsOf(std::span<const Buffer> buffers) {
+  std::vector<Host> hosts;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b].kind != Buffer::Kind::kResult || buffers[b].bytes < kLeastInResults) continue;
+    hosts.push_back({b, buffers[b].begin, buffers[b].bytes, {}});
+  }
+  // What dies early goes to those made early.
+  std::ranges::stable_sort(hosts, {}, &Host::begin);
+  return hosts;
+}
+
+// Whether there is room for the item, with its place then.
+bool MoveTo(Host& host, Item& item) {
+  if (host.begin <= item.end) return false;
+  const int64_t offset = LowestPlace(item, host.items);
+  if (offset + item.bytes > host.bytes) return false;
+  item.offset = offset;
+  item.host = host.result;
+  return true;
+}
+
+// Places large items, the largest first, in results' memory. The others are left in `items`.
+std::vector<Item> MoveToResults(std::vector<Item>& items, std::vector<Host>& hosts) {
+  std::vector<Item> moved, left;
+  moved.reserve(items.size());
+  std::ranges::stable_sort(items, std::greater(), &Item::bytes);
+  for (Item& item : items) {
+    Host* host = nullptr;
+    for (size_t h = 0; h < hosts.size() && !host && item.bytes >= kLeastInResults; ++h) {
+      if (MoveTo(hosts[h], item)) host = &hosts[h];
+    }
+    if (host) {
+      host->items.push_back(&moved.emplace_back(item));
+    } else {
+      left.push_back(item);
+    }
+  }
+  items = std::move(left);
+  return moved;
+}
+
+}  // namespace
+
+int64_t AssignOffsets(std::span<Buffer> buffers, int64_t alignment) {
+  std::vector<Item> items;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    const Buffer& buffer = buffers[b];
+    if (buffer.kind != Buffer::Kind::kArena || buffer.bytes == 0) continue;
+    int64_t bytes = (buffer.bytes + alignment - 1) / alignment * alignment;
+    items.push_back({b, buffer.begin, buffer.end, bytes});
+  }
+  int64_t arena = Arrange(items);
+  if (std::vector<Host> hosts = HostsOf(buffers); !hosts.empty() && arena >= kLeastInResults) {
+    std::vector<Item> rest = items;
+    const std::vector<Item> moved = MoveToResults(rest, hosts);
+    if (const int64_t bytes = Arrange(rest); bytes < arena) {
+      arena = bytes;
+      items = std::move(rest);
+      for (const Item& i : moved) {
+        Buffer& buffer = buffers[i.buffer];
+        buffer.kind = Buffer::Kind::kResult;
+        buffer.number = buffers[i.host].number;
+        buffer.offset = i.offset;
+      }
+    }
+  }
+  for (const Item& i : items) buffers[i.buffer].offset = i.offset;
   return arena;
 }
 

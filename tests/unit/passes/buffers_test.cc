@@ -87,12 +87,24 @@ class Machine {
     int64_t space = b.kind == Buffer::Kind::kArena      ? 0
                     : b.kind == Buffer::Kind::kConstant ? b.constant->id()
                                                         : b.number;
-    int64_t begin = b.kind == Buffer::Kind::kArena ? b.offset / kUnit : 0;
+    const bool has_offset = b.kind == Buffer::Kind::kArena || b.kind == Buffer::Kind::kResult;
+    int64_t begin = has_offset ? b.offset / kUnit : 0;
     if (b.offset % kUnit != 0) Fail(nullptr, "a buffer is not aligned");
     if (b.kind == Buffer::Kind::kArena && b.offset + b.bytes > assignment_.arena_bytes) {
       Fail(nullptr, "a buffer is outside of the arena");
     }
+    if (b.kind == Buffer::Kind::kResult && b.offset + b.bytes > BytesOfResult(b.number)) {
+      Fail(nullptr, "a buffer is outside of the result's memory");
+    }
     return {{b.kind, space}, begin, begin + Pieces(b.bytes)};
+  }
+
+  int64_t BytesOfResult(int number) const {
+    int64_t bytes = 0, leaf = 0;
+    ForEachLeaf(module_.entry()->root()->shape(), [&](const Shape& shape, auto) {
+      if (leaf++ == number) bytes = shape.byte_size();
+    });
+    return bytes;
   }
 
   void Fail(const Instruction* at, std::string_view what) {
