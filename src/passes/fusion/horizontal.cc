@@ -6,6 +6,7 @@
 // The rest is tried once more, by the distance from the parameters.
 
 #include <algorithm>
+#include <cstdlib>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -33,6 +34,11 @@ constexpr int64_t kMaxKernelBytes = 1 << 20;
 // A bundle's operands and results are all live at once. This is the limit on their bytes in the
 // arena.
 constexpr int64_t kMaxTemporaryBytes = 4 << 20;
+// A kernel with this many bytes there is bundled only with such as are about as far from the
+// parameters, and so near in the schedule: as the gradients of several layers would wait for the
+// last.
+constexpr int64_t kLargeBytes = 64 << 10;
+constexpr int64_t kMostDistance = 4;
 
 // Rough rates of one thread, for kernels in its caches.
 constexpr double kBytesPerMicrosecond = 50e3;
@@ -92,7 +98,8 @@ class Bundle {
   double microseconds() const { return microseconds_; }
 
   enum class Added : uint8_t { kYes, kFull, kConflict };
-  Added Add(Instruction* kernel) {
+  // `depth`: how far from the parameters.
+  Added Add(Instruction* kernel, int64_t depth) {
     std::vector<const Shape*> results = ArraysOf(kernel->shape());
     size_t arrays = results.size() + static_cast<size_t>(kernel->operand_count());
     int64_t temporary = 0;
@@ -105,12 +112,13 @@ class Bundle {
       arrays_ = arrays;
     } else if (arrays_ + arrays > kMaxArrays || temporary_ + temporary > kMaxTemporaryBytes) {
       return Added::kFull;
-    } else if (TakesMemoryFromOthers(*kernel)) {
+    } else if (TakesMemoryFromOthers(*kernel) || IsFar(temporary, depth)) {
       return Added::kConflict;
     } else {
       arrays_ += arrays;
     }
     temporary_ += temporary;
+    if (temporary >= kLargeBytes && depth_ < 0) depth_ = depth;
     for (const Instruction* operand : kernel->operands()) {
       bool& written = over_[operand];
       written = written || MayBecomeResult(*operand, *kernel);
@@ -121,6 +129,10 @@ class Bundle {
   }
 
  private:
+  bool IsFar(int64_t temporary_bytes, int64_t depth) const {
+    return temporary_bytes >= kLargeBytes && depth_ >= 0 &&
+           std::abs(depth - depth_) > kMostDistance;
+  }
   // Whether the kernel might make a result in the operand's memory.
   bool MayBecomeResult(const Instruction& operand, const Instruction& kernel) const {
     return !kept_->contains(&operand) &&
@@ -141,6 +153,7 @@ class Bundle {
   std::unordered_map<const Instruction*, bool> over_;  // operands, and whether one may overwrite it
   size_t arrays_ = 0;
   int64_t temporary_ = 0;
+  int64_t depth_ = -1;  // of its first large kernel
   double microseconds_ = 0;
 };
 
@@ -199,12 +212,21 @@ class Bundler {
 
   bool BundleLevels(bool from_root) {
     bool changed = false;
-    for (const std::vector<Instruction*>& kernels : Levels(from_root)) {
+    depths_ = ir::InstructionMap<int64_t>(c_);
+    for (Instruction* i : c_.PostOrder()) {
+      int64_t depth = 0;
+      for (const Instruction* operand : i->operands()) {
+        depth = std::max(depth, depths_.at(operand) + 1);
+      }
+      depths_[i] = depth;
+    }
+    for (std::vector<Instruction*>& kernels : Levels(from_root)) {
       // Kernels in conflict with others of the first bundles form more bundles.
-      std::vector<Instruction*> apart;
-      changed |= Deal(kernels, apart);
-      std::vector<Instruction*> left;
-      changed |= Deal(apart, left);
+      while (kernels.size() > 1) {
+        std::vector<Instruction*> apart;
+        changed |= Deal(kernels, apart);
+        kernels = std::move(apart);
+      }
     }
     return changed;
   }
@@ -213,7 +235,7 @@ class Bundler {
     bool changed = false;
     Bundle bundle(kept_);
     for (Instruction* k : kernels) {
-      switch (bundle.Add(k)) {
+      switch (bundle.Add(k, depths_.at(k))) {
         case Bundle::Added::kYes:
           break;
         case Bundle::Added::kConflict:
@@ -222,7 +244,7 @@ class Bundler {
         case Bundle::Added::kFull:
           changed |= Finish(bundle);
           bundle = Bundle(kept_);
-          bundle.Add(k);
+          bundle.Add(k, depths_.at(k));
           break;
       }
     }
@@ -255,6 +277,7 @@ class Bundler {
   const kernel::Scheduler& scheduler_;
   kernel::FusionAnalysis& analysis_;
   std::unordered_set<const Instruction*> kept_;
+  ir::InstructionMap<int64_t> depths_;  // the longest ways from the parameters
 };
 
 }  // namespace

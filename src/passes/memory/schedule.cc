@@ -34,6 +34,38 @@ bool IsEndName(const Instruction* i) {
          std::ranges::all_of(i->users(), [](const Instruction* user) { return user->IsRoot(); });
 }
 
+// By instruction the leaves of parameters in whose memory its results should be.
+using StateUpdates = std::unordered_map<const Instruction*, std::vector<Leaf>>;
+
+// The memory of a leaf of a parameter becomes that of a leaf of the result.
+void AddUpdate(const Computation& c, Leaf parameter, int64_t result, StateUpdates& updates) {
+  const Instruction* maker = ir::OriginOf({c.root(), result}).instruction;
+  if (maker->opcode() != Opcode::kParameter) updates[maker].push_back(parameter);
+}
+
+// Of a loop's body: each leaf of the next state is in the memory of that leaf.
+StateUpdates UpdatesInBody(const Computation& body) {
+  StateUpdates updates;
+  const Instruction* state = body.parameter(0);
+  for (int64_t leaf = 0; leaf < LeafCount(state->shape()); ++leaf) {
+    AddUpdate(body, {state, leaf}, leaf, updates);
+  }
+  return updates;
+}
+
+StateUpdates UpdatesInEntry(const ir::Module& module) {
+  StateUpdates updates;
+  const Computation& entry = *module.entry();
+  for (const ir::InputOutputAlias& alias : module.aliases()) {
+    const Instruction* parameter = entry.parameter(alias.parameter);
+    const int64_t from = LeafAt(parameter->shape(), alias.parameter_index);
+    const int64_t to = LeafAt(entry.root()->shape(), alias.output_index);
+    const int64_t leaves = LeafCount(*PartAt(parameter->shape(), alias.parameter_index));
+    for (int64_t k = 0; k < leaves; ++k) AddUpdate(entry, {parameter, from + k}, to + k, updates);
+  }
+  return updates;
+}
+
 // Orders of a computation's instructions, and their live bytes.
 class Scheduler {
  public:
@@ -45,16 +77,10 @@ class Scheduler {
   }
 
   // An order with updates in place where possible: other readers of an array come before its
-  // update, with all their operands, unless they depend on the update. In a loop's body, the
-  // instruction for a leaf of the next state updates that leaf of `state`.
+  // update, with all their operands, unless they depend on the update.
   static std::vector<Instruction*> UpdatesLast(std::vector<Instruction*> order,
-                                               const Instruction* state) {
+                                               const StateUpdates& next) {
     ir::TupleUses tuple_uses;
-    std::unordered_map<const Instruction*, std::vector<Leaf>> next;
-    for (int64_t leaf = 0; state && leaf < LeafCount(state->shape()); ++leaf) {
-      const Instruction* maker = ir::OriginOf({state->parent()->root(), leaf}).instruction;
-      if (maker->opcode() != Opcode::kParameter) next[maker].push_back({state, leaf});
-    }
     std::unordered_map<const Instruction*, size_t> place;
     for (size_t k = 0; k < order.size(); ++k) place[order[k]] = k;
     std::unordered_set<const Instruction*> seen;
@@ -469,8 +495,10 @@ Result<bool> Schedule(ir::Module& module) {
   for (Computation* c : order) {
     if (!programs.contains(c)) continue;
     auto [best, peak] = Scheduler(*c, c == module.entry(), peaks).Best();
-    const Instruction* state = bodies.contains(c) ? c->parameter(0) : nullptr;
-    c->Reorder(ir::WithEffectsInOrder(*c, Scheduler::UpdatesLast(std::move(best), state)));
+    StateUpdates updates;
+    if (bodies.contains(c)) updates = UpdatesInBody(*c);
+    if (c == module.entry()) updates = UpdatesInEntry(module);
+    c->Reorder(ir::WithEffectsInOrder(*c, Scheduler::UpdatesLast(std::move(best), updates)));
     peaks[c] = peak;
   }
   module.set_is_scheduled(true);
