@@ -103,13 +103,22 @@ typedef struct kiln_compile_options {
                                    line; '*' stands for any characters: "params*". NOT_FOUND for a
                                    line that no argument is like */
   size_t frozen_names_length; /**< its number of bytes */
+  int64_t memory_limit_bytes; /**< the most temporaries of a run in bytes
+                                   (kiln_program_info::temporary_bytes); 0: no limit; not negative.
+                                   To fit in it, results are computed again where they are read
+                                   late instead of being kept: elementwise ops and reductions
+                                   first, then products; never side effects, nor random numbers
+                                   from a state. Their bits may differ in the last places, as the
+                                   copies are in other kernels. The least is computed again by
+                                   which they fit, and RESOURCE_EXHAUSTED names the largest
+                                   temporaries where they cannot. Ignored by REFERENCE */
 } kiln_compile_options;
 
 /** Makes default ::kiln_compile_options of a variable. */
 #define KILN_COMPILE_OPTIONS_INIT                                                       \
   {                                                                                     \
     sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, \
-        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0             \
+        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0          \
   }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_compile_options). NULL, or a

@@ -46,6 +46,10 @@ Status CheckOptions(const kiln_compile_options& options) {
       options.optimization > KILN_OPTIMIZATION_FULL) {
     return InvalidArgument("kiln_compile_options.optimization is ", options.optimization);
   }
+  if (options.memory_limit_bytes < 0) {
+    return InvalidArgument("kiln_compile_options.memory_limit_bytes is ",
+                           options.memory_limit_bytes);
+  }
   if (options.reserved != 0) return InvalidArgument("kiln_compile_options.reserved is not 0");
   return OkStatus();
 }
@@ -275,6 +279,7 @@ Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
   compiler.verify = options.verify != 0;
   compiler.optimization = OptimizationOf(options);
   compiler.allow_tf32 = options.allow_tf32 != 0;
+  compiler.memory_limit_bytes = options.memory_limit_bytes;
   KILN_ASSIGN_OR_RETURN(compiler.disabled_passes, DisabledPasses(options));
   KILN_ASSIGN_OR_RETURN(compile.dump_folder,
                         kiln::capi::TextOf("kiln_compile_options.dump_folder", options.dump_folder,

@@ -7,7 +7,7 @@
 #include "codegen/codegen.h"
 #include "compiler/backend.h"
 #include "compiler/identify.h"
-#include "compiler/lower.h"
+#include "compiler/optimise.h"
 #include "frame/frame.h"
 #include "ir/analysis/cost.h"
 #include "ir/analysis/frozen.h"
@@ -181,26 +181,19 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     }
     const passes::Pipeline& pipeline =
         options.fuse ? backend->pipeline() : passes::OpByOpPipeline();
-    KILN_RETURN_IF_ERROR(passes::RunPipeline("optimization", pipeline, *module, context));
     const std::string after = Cat(backend->platform(), "_after_optimizations");
-    dumps.Module(after, *module, options.dump_forms);
-    context.at_stage = nullptr;
-    const std::vector<passes::FrozenPart>& parts = *context.frozen_parts;
-    for (size_t p = 0; p < parts.size(); ++p) {
-      KILN_RETURN_IF_ERROR(passes::RunPipeline("frozen", pipeline, *parts[p].module, context));
-      dumps.Module(Cat(after, ".frozen", p), *parts[p].module, options.dump_forms);
-    }
-    TraceSpan lowering(options.trace, "lower", "stage");
-    KILN_ASSIGN_OR_RETURN(Lowered lowered,
-                          Lower(*module, *backend, *context.fusions, options.interrupt, parts));
-    lowering.End();
+    const auto dump_after = [&](std::string_view part, const ir::Module& of) {
+      dumps.Module(Cat(after, part), of, options.dump_forms);
+    };
+    KILN_ASSIGN_OR_RETURN(Lowered lowered, OptimiseAndLower(module, *backend, pipeline, context,
+                                                            options, dump_after));
     lowered.program.flops = operations.flops;
     lowered.program.transcendentals = operations.transcendentals;
     if (options.dump) {
-      dumps.Text(Cat(after, "-buffer-assignment.txt"), lowered.buffer_assignment);
+      dumps.Text(Cat(after, "-buffer-assignment.txt"), lowered.assignment.ToString());
       dumps.Text("plan.txt", lowered.ToString());
       dumps.Text(Cat(after, "-memory-usage-report.txt"),
-                 program::MemoryReport(lowered.program) + lowered.memory_report);
+                 program::MemoryReport(lowered.program) + lowered.assignment.MemoryReport());
       dumps.Text(Cat(after, "-cost-analysis.txt"), program::CostReport(lowered.program));
     }
     if (options.lowered) options.lowered(lowered);

@@ -42,6 +42,9 @@ struct Options {
   // Frozen arguments (program/frozen.h), by number: the leaves of the parameters, arrays whose
   // memory no result has.
   std::vector<size_t> frozen;
+  // The most bytes of the program's temporaries; 0: no limit. They fit in it, or compiling fails
+  // with RESOURCE_EXHAUSTED.
+  int64_t memory_limit_bytes = 0;
   int threads = 1;
   // Ends compiling with CANCELLED or DEADLINE_EXCEEDED.
   Interrupt interrupt;

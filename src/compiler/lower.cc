@@ -79,8 +79,7 @@ class Lowering {
     KILN_RETURN_IF_ERROR(CheckWritten(lowered_));
     Identify(lowered_, backend_.target(), KernelTexts());
     backend_.Finish(lowered_);
-    lowered_.buffer_assignment = at_.assignment.ToString();
-    lowered_.memory_report = at_.assignment.MemoryReport();
+    lowered_.assignment = std::move(at_.assignment);
     return std::move(lowered_);
   }
 

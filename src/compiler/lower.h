@@ -11,12 +11,13 @@
 #include "compiler/backend.h"
 #include "ir/ir.h"
 #include "kernel/fusion_analysis.h"
+#include "passes/memory/buffer_assignment.h"
 #include "passes/pass.h"
 
 namespace kiln::compiler {
 
 struct Lowered : codegen::LoweredProgram {
-  std::string buffer_assignment, memory_report;  // as text, for dumps
+  passes::BufferAssignment assignment;  // of the module's values
 };
 
 // The arguments and results: the entry's leaves.

@@ -53,6 +53,9 @@ struct FrozenPart {
 template <typename T>
 std::shared_ptr<T> NewShared();
 
+// The most of PassContext::memory_effort.
+inline constexpr int kMostMemoryEffort = 6;
+
 struct PassContext {
   // The target; null for passes without a target (kiln-opt): then TargetOf is the reference's.
   const target::Target* target = nullptr;
@@ -68,6 +71,9 @@ struct PassContext {
   std::shared_ptr<kernel::FusionAnalysis> fusions = NewShared<kernel::FusionAnalysis>();
   // Shared by the context's copies: what `split-frozen` has moved out of the module.
   std::shared_ptr<std::vector<FrozenPart>> frozen_parts = NewShared<std::vector<FrozenPart>>();
+  // How much time rematerialisation spends to save memory, up to kMostMemoryEffort: each step
+  // doubles the work that a byte is worth. With 0 it repeats only what costs no time.
+  int memory_effort = 0;
   // Programs that become larger are refused; copies for each caller of a computation count.
   // Pipelines allow at least four times their input's instructions.
   int64_t max_instructions = int64_t{1} << 20;

@@ -82,8 +82,9 @@ Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
         "while-induction-variables", "while-invariant-code-motion", "cse", "dce"},
        true},
       {{"split-frozen", "transpose-folding", "compare-extrema", "normalise-preds",
-        "split-concatenates", "dce", "rematerialisation"}},
-      {{"row-fusion", "fusion", "cse", "dce"}},
+        "split-concatenates", "dce"}},
+      // A program with too many temporaries is compiled again from here on (compiler/optimise.h).
+      {{"rematerialisation", "row-fusion", "fusion", "cse", "dce"}},
       {std::move(last_fusions)},
       {{"flatten-call-graph", "schedule"}},
   };

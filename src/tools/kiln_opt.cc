@@ -34,6 +34,7 @@ struct Arguments {
   bool list = false;
   bool verify = false;
   bool time = false;
+  int memory_effort = 0;
   std::string dump_folder;
   std::string emit = "hlo";
   std::string file;
@@ -134,6 +135,7 @@ class Runner {
     passes::PassContext context;
     context.disabled = job_.disabled;
     context.verify = arguments_.verify;
+    context.memory_effort = arguments_.memory_effort;
     context.after_pass = [&](const passes::PassEvent& event) { After(event); };
     if (!arguments_.dump_folder.empty()) {
       context.at_stage = [&](const passes::Stage& stage) {
@@ -257,6 +259,9 @@ int Main(int argc, char** argv) {
       ->type_name("PASS,...");
   app.add_flag("--fixed-point", arguments.fixed_point,
                "repeat --passes until none changes anything");
+  app.add_option("--memory-effort", arguments.memory_effort,
+                 "how much time rematerialisation spends to save memory")
+      ->check(CLI::Range(0, passes::kMostMemoryEffort));
   app.add_flag("--split", arguments.split, "the file holds modules parted by lines \"// -----\"");
   app.add_flag("--list", arguments.list, "list the passes and pipelines");
   app.add_flag("--verify", arguments.verify, "verify the module after each pass");

@@ -1,6 +1,8 @@
 #include "plugin/compile_options.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string>
 #include <system_error>
 
@@ -126,15 +128,21 @@ PJRT_Error* ReadAssignment(std::string_view bytes, CompileOptions* options) {
   return nullptr;
 }
 
-/** The options of XLA whose values are read or checked. The types are protobuf's, as XLA names them
- *  in messages. */
+/** The options whose values are read or checked: XLA's, and Kiln's own, which only overrides have.
+ *  The types are protobuf's, as XLA names them in messages. */
 struct Option {
   std::string_view name;
   std::string_view type;
   uint64_t field = 0;  // of DebugOptions, if it has an effect
 };
-enum Effect : uint64_t { kBackendLevel = 31, kNoExpensivePasses = 73, kDumpTo = 109 };
+enum Effect : uint64_t {
+  kBackendLevel = 31,
+  kNoExpensivePasses = 73,
+  kDumpTo = 109,
+  kMemoryLimit = UINT64_MAX,  // no field
+};
 constexpr Option kOptions[] = {
+    {"kiln_memory_limit_bytes", "int64", kMemoryLimit},
     {"xla_backend_optimization_level", "int32", kBackendLevel},
     {"xla_llvm_disable_expensive_passes", "bool", kNoExpensivePasses},
     {"xla_dump_to", "string", kDumpTo},
@@ -160,6 +168,7 @@ void Apply(uint64_t field, int64_t number, std::string_view text, CompileOptions
   if (field == kBackendLevel) options->is_quick |= number < 2;
   if (field == kNoExpensivePasses) options->is_quick |= number != 0;
   if (field == kDumpTo) options->dump_folder = text;
+  if (field == kMemoryLimit) options->memory_limit_bytes = number;
 }
 
 /** DebugOptions. */
@@ -217,7 +226,7 @@ struct Value {
   }
 };
 
-/** An entry of env_option_overrides: the name of an option of XLA, and its value. */
+/** An entry of env_option_overrides: the name of an option, and its value. */
 PJRT_Error* ReadOverride(std::string_view bytes, CompileOptions* options) {
   std::string_view name, message;
   Fields entry(bytes);
@@ -226,7 +235,8 @@ PJRT_Error* ReadOverride(std::string_view bytes, CompileOptions* options) {
     if (entry.number() == 2) message = entry.text();
   }
   if (entry.damaged()) return DamagedError();
-  if (!name.starts_with("xla_")) {
+  if (!name.starts_with("xla_") &&
+      std::ranges::find(kOptions, name, &Option::name) == std::end(kOptions)) {
     return InvalidArgument("No such compile option: '" + std::string(name) + "'");
   }
   Value value;

@@ -16,10 +16,11 @@ namespace kiln_jax {
 struct CompileOptions {
   int64_t replicas = 1;
   int64_t partitions = 1;
-  int64_t device = -1;           // an id; -1: none given
-  std::vector<int64_t> devices;  // ids, by replica and partition; empty: the first device
-  bool is_quick = false;         // less effort: optimization_level of O0 and O1, or XLA's options
-  std::string dump_folder;       // xla_dump_to
+  int64_t device = -1;             // an id; -1: none given
+  std::vector<int64_t> devices;    // ids, by replica and partition; empty: the first device
+  bool is_quick = false;           // less effort: optimization_level of O0 and O1, or XLA's options
+  std::string dump_folder;         // xla_dump_to
+  int64_t memory_limit_bytes = 0;  // kiln_memory_limit_bytes
 };
 
 /** Reads a serialised CompileOptionsProto. Unknown fields are skipped, as in all of protobuf.

@@ -117,6 +117,7 @@ PJRT_Error* Compile(std::string_view code, const CompileOptions& options, std::s
   kiln_compile_options compile = KILN_COMPILE_OPTIONS_INIT;
   compile.device = program->device->device;
   compile.optimization = options.is_quick ? KILN_OPTIMIZATION_QUICK : KILN_OPTIMIZATION_AUTO;
+  compile.memory_limit_bytes = options.memory_limit_bytes;
   if (!options.dump_folder.empty()) {
     compile.dump_folder = options.dump_folder.data();
     compile.dump_folder_length = options.dump_folder.size();

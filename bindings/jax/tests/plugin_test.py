@@ -245,6 +245,16 @@ class FailureTest(unittest.TestCase):
         compiled = lowered.compile(compiler_options={'xla_embed_ir_in_executable': True})
         self.assertEqual(float(compiled(jnp.ones(2))[0]), 2)
 
+    def test_a_limit_of_the_memory(self):
+        x = jnp.ones((256, 256))
+        lowered = jax.jit(lambda x: jnp.sum(jnp.dot(jnp.dot(x, x), x))).lower(x)
+        compiled = lowered.compile(compiler_options={'kiln_memory_limit_bytes': 1 << 30})
+        self.assertEqual(float(compiled(x)), 256.0**4)
+        with self.assertRaisesRegex(Exception, 'their limit is 1000'):
+            lowered.compile(compiler_options={'kiln_memory_limit_bytes': 1000})
+        with self.assertRaisesRegex(Exception, 'is not a valid int64 value'):
+            lowered.compile(compiler_options={'kiln_memory_limit_bytes': 'x'})
+
 
 class ThreadTest(unittest.TestCase):
     def test_threads_compile_and_run(self):

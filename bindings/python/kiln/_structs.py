@@ -276,7 +276,8 @@ class CompileOptions(ctypes.Structure):
                 ('frozen', POINTER(c_size_t)),
                 ('frozen_count', c_size_t),
                 ('frozen_names', c_char_p),
-                ('frozen_names_length', c_size_t)]
+                ('frozen_names_length', c_size_t),
+                ('memory_limit_bytes', c_int64)]
 
 
 class ExecuteOptions(ctypes.Structure):

@@ -473,7 +473,8 @@ def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str
                   dump_folder: Optional[str], optimization: str, allow_tf32: bool,
                   aliases: Mapping[int, int], must_donate: bool,
                   cancel: Optional[Cancellation], timeout: Optional[float],
-                  frozen: Sequence[Union[int, str]]) -> Executable:
+                  frozen: Sequence[Union[int, str]],
+                  memory_limit_bytes: int) -> Executable:
     """`Graph.compile`."""
     if optimization not in _OPTIMIZATIONS:
         raise ValueError(f'optimization is {optimization!r}, not one of {_OPTIMIZATIONS}')
@@ -495,6 +496,7 @@ def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str
         dump_folder=folder if folder_length else None, dump_folder_length=folder_length,
         frozen=(ctypes.c_size_t * len(numbers))(*numbers), frozen_count=len(numbers),
         frozen_names=names, frozen_names_length=names_length,
+        memory_limit_bytes=memory_limit_bytes,
         cancel=ctypes.pointer(flag._flag),
         timeout_ns=0 if timeout is None else max(1, int(timeout * 1e9)))
     calls_python = graph.context.calls_python

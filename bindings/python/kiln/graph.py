@@ -313,7 +313,8 @@ class Graph(GraphOps):
                 allow_tf32: bool = False, aliases: Optional[Mapping[int, int]] = None,
                 must_donate: bool = False, cancel: Optional[Cancellation] = None,
                 timeout: Optional[float] = None,
-                frozen: Sequence[Union[int, str]] = ()) -> Executable:
+                frozen: Sequence[Union[int, str]] = (),
+                memory_limit_bytes: int = 0) -> Executable:
         """Compiles the whole graph, or fails and names the unsupported op. Ctrl-C cancels it.
 
         Args:
@@ -333,7 +334,9 @@ class Graph(GraphOps):
             timeout: the time limit in seconds
             frozen: numbers and names of arguments that are bound once (`Executable.bind`), and are
                 no arguments of executions; in names, '*' stands for any characters
+            memory_limit_bytes: the most temporaries of a run; 0: no limit. Results are computed
+                again instead of being kept, as far as is needed
         """
         return compile_graph(self, device, symbols or {}, disabled_passes, verify, dump_folder,
                              optimization, allow_tf32, aliases or {}, must_donate, cancel, timeout,
-                             frozen)
+                             frozen, memory_limit_bytes)

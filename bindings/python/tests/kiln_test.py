@@ -328,6 +328,12 @@ class KilnTest(unittest.TestCase):
             self.assertEqual(raised.exception.code, code)
         self.axpy().compile(cancel=kiln.Cancellation(), timeout=600)
 
+    def test_temporaries_have_a_limit(self):
+        self.axpy().compile(memory_limit_bytes=1 << 30)
+        with self.assertRaises(kiln.KilnError) as raised:
+            self.axpy().compile(memory_limit_bytes=-1)
+        self.assertEqual(raised.exception.code, kiln.Code.INVALID_ARGUMENT)
+
     def test_closed_objects_are_refused(self):
         graph = self.axpy()
         graph.close()

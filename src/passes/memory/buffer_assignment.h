@@ -67,6 +67,8 @@ struct BufferAssignment {
     return leaves.at(instruction)[leaf];
   }
   std::string ToString() const;
+  // Where most of the arena is live, and the largest buffers there, as many as `most`, for errors.
+  std::string LargestAtPeak(size_t most) const;
   // The live values at the peak, and the largest buffers, as text.
   std::string MemoryReport() const;
 };

@@ -1,5 +1,6 @@
 // Buffer assignments as text.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -38,7 +39,57 @@ std::vector<std::vector<std::string>> UsersOf(const BufferAssignment& assignment
   return users;
 }
 
+// The bytes that come into use at a position, less those whose last use was before it.
+std::map<int64_t, int64_t> Changes(const BufferAssignment& assignment) {
+  std::map<int64_t, int64_t> changes;
+  for (const Buffer& b : assignment.buffers) {
+    if (b.kind != Buffer::Kind::kArena || b.bytes == 0) continue;
+    changes[b.begin] += b.bytes;
+    changes[b.end + 1] -= b.bytes;
+  }
+  return changes;
+}
+
+// Where most temporaries are live.
+struct Peak {
+  int64_t position = 0, bytes = 0;
+};
+Peak PeakOf(const std::map<int64_t, int64_t>& changes) {
+  Peak peak;
+  int64_t live = 0;
+  for (auto [position, bytes] : changes) {
+    live += bytes;
+    if (live > peak.bytes) peak = {position, live};
+  }
+  return peak;
+}
+
+std::string NameAt(const BufferAssignment& assignment, int64_t position) {
+  for (const auto& [instruction, place] : assignment.position) {
+    if (place == position) return instruction->name();
+  }
+  return "nothing";
+}
+
 }  // namespace
+
+std::string BufferAssignment::LargestAtPeak(size_t most) const {
+  const Peak peak = PeakOf(Changes(*this));
+  std::vector<size_t> live;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    const bool is_live = buffers[b].begin <= peak.position && peak.position <= buffers[b].end;
+    if (buffers[b].kind == Buffer::Kind::kArena && is_live) live.push_back(b);
+  }
+  std::ranges::stable_sort(live, std::greater(), [this](size_t b) { return buffers[b].bytes; });
+  const std::vector<std::vector<std::string>> users = UsersOf(*this);
+  std::string out = Cat("at '", NameAt(*this, peak.position), "' ");
+  for (size_t k = 0; k < std::min(most, live.size()); ++k) {
+    const size_t b = live[k];
+    out +=
+        Cat(k > 0 ? ", " : "", users[b].empty() ? "" : users[b].front(), " has ", buffers[b].bytes);
+  }
+  return Cat(out, live.size() > most ? ", …" : "");
+}
 
 std::string BufferAssignment::ToString() const {
   std::string out = Cat("arena: ", arena_bytes, " bytes\n");
@@ -54,33 +105,16 @@ std::string BufferAssignment::ToString() const {
 }
 
 std::string BufferAssignment::MemoryReport() const {
-  // The live values in the arena from one position to the next.
-  std::map<int64_t, int64_t> change;
-  for (const Buffer& b : buffers) {
-    if (b.kind != Buffer::Kind::kArena || b.bytes == 0) continue;
-    change[b.begin] += b.bytes;
-    change[b.end + 1] -= b.bytes;
-  }
-  int64_t live = 0, most = 0, at = 0;
-  for (auto [place, bytes] : change) {
-    live += bytes;
-    if (live > most) {
-      most = live;
-      at = place;
-    }
-  }
-  std::string name = "nothing";
-  for (const auto& [instruction, place] : position) {
-    if (place == at) name = instruction->name();
-  }
-  std::string out = Cat("\nMost temporaries live at once: ", most, " bytes in an arena of ",
-                        arena_bytes, ", at ", name, "\n");
-  if (most > 0) {
+  const std::map<int64_t, int64_t> changes = Changes(*this);
+  const Peak peak = PeakOf(changes);
+  std::string out = Cat("\nMost temporaries live at once: ", peak.bytes, " bytes in an arena of ",
+                        arena_bytes, ", at ", NameAt(*this, peak.position), "\n");
+  if (peak.bytes > 0) {
     out += "Live temporaries by position:\n";
     std::map<int64_t, std::string_view> names;
     for (const auto& [instruction, place] : position) names[place] = instruction->name();
-    live = 0;
-    for (auto [place, bytes] : change) {
+    int64_t live = 0;
+    for (auto [place, bytes] : changes) {
       live += bytes;
       auto named = names.find(place);
       out += Cat("  ", place, ": ", live, named == names.end() ? "" : " ",

@@ -33,6 +33,7 @@ struct Arguments {
   std::string target = "native";
   int32_t threads = 0;
   bool cxx = false, multi_version = false, full = false;
+  int64_t memory_limit_bytes = 0;
 };
 
 constexpr std::string_view kTool = "kiln-aot";
@@ -61,6 +62,7 @@ Result<aot::Options> OptionsOf(const Arguments& arguments) {
   options.threads = arguments.threads;
   options.compiler.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (arguments.full) options.compiler.optimization = codegen::Optimization::kFull;
+  options.compiler.memory_limit_bytes = arguments.memory_limit_bytes;
   return options;
 }
 
@@ -152,6 +154,11 @@ void AddOptions(CLI::App& app, Arguments& a) {
   app.add_option("--symbol", a.input.symbols, "the size of a symbol of HLO text")
       ->type_name("NAME=SIZE")
       ->excludes(shapes);
+  app.add_option("--memory-limit", a.memory_limit_bytes,
+                 "most bytes of temporaries: results are computed again instead of being kept; 0: "
+                 "no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->option_text("BYTES");
   app.add_flag("--full", a.full, "all optimisations, however long they take in large programs");
 }
 

@@ -138,6 +138,7 @@ class Checker {
     c.device = device_;
     c.disabled_passes = options.disabled_passes.data();
     c.disabled_passes_length = options.disabled_passes.size();
+    c.memory_limit_bytes = options.memory_limit_bytes;
     kiln_executable* compiled = nullptr;
     if (Error e{kiln_graph_compile(graph.get(), &c, &compiled)}) return {Verdict::kFail, Text(e)};
     executable->reset(compiled);

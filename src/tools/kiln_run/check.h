@@ -12,7 +12,8 @@ struct CheckOptions {
   // A device's name in the C ABI. A GPU is emulated where there is none.
   std::string device = "CPU:0";
   std::string disabled_passes;  // names of passes to leave out, with commas between
-  bool disabled_too = false;    // also files that are marked RUN-DISABLED
+  int64_t memory_limit_bytes = 0;
+  bool disabled_too = false;  // also files that are marked RUN-DISABLED
 };
 
 // Runs all modules of a file, text or bytecode, or a saved program, on a device. Passes if all run

@@ -80,6 +80,11 @@ int Main(int argc, char** argv) {
                  "passes to leave out, with commas between: without constant-folding, what is "
                  "checked is compiled code rather than the evaluator that folds it")
       ->option_text("PASS,...");
+  app.add_option("--memory-limit", a.options.memory_limit_bytes,
+                 "most bytes of temporaries: results are computed again instead of being kept; 0: "
+                 "no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->option_text("BYTES");
   app.add_option("--jobs", a.workers.jobs, "processes at once")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

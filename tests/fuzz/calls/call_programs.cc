@@ -70,16 +70,18 @@ void Fill(World& w, const GraphState* graph, CompileOptions& c) {
   o.frozen_names_length = c.frozen_names.size();
   o.optimization = static_cast<int32_t>(w.Chance(97) ? w.Between(0, 2) : w.WildNumber());
   o.allow_tf32 = w.Chance(20);
+  if (w.Chance(10)) o.memory_limit_bytes = w.Chance(80) ? w.Between(1, 1 << 12) : w.WildNumber();
   if (w.Chance(5)) o.cancel = w.CancelFlag(w.Between(0, 3));
   // All that is compiled here is small.
   o.timeout_ns = int64_t{20'000'000'000};
   if (w.Chance(5)) o.timeout_ns = w.Chance(70) ? w.Between(1, 3'000'000) : w.Between(-3, 0);
   if (w.Chance(1)) o.reserved = 1;
-  c.text = Cat(c.symbols.size(), " symbols, passes ", c.passes.size(), ", replicas ", o.replicas,
-               ", partitions ", o.partitions, ", folder ", c.folder, ", ", c.aliases.size(),
-               " aliases, optimization ", o.optimization, ", verify ", o.verify,
-               o.cancel ? ", cancel" : "", ", timeout ", o.timeout_ns, ", frozen {",
-               Join(c.frozen, ","), "} '", c.frozen_names, "'");
+  c.text =
+      Cat(c.symbols.size(), " symbols, passes ", c.passes.size(), ", replicas ", o.replicas,
+          ", partitions ", o.partitions, ", folder ", c.folder, ", ", c.aliases.size(),
+          " aliases, optimization ", o.optimization, ", verify ", o.verify,
+          o.cancel ? ", cancel" : "", ", timeout ", o.timeout_ns, ", frozen {", Join(c.frozen, ","),
+          "} '", c.frozen_names, "', memory limit ", o.memory_limit_bytes);
   for (const kiln_symbol_size& symbol : c.symbols)
     c.text += Cat(", ", symbol.name, "=", symbol.size);
   for (const kiln_alias& a : c.aliases) {

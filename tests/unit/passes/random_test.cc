@@ -49,10 +49,11 @@ Pipeline PipelineOf(std::string_view name) {
 // Runs a pass or a pipeline, with the verifier after each pass, and compares what the evaluator
 // makes of the module. Returns whether anything changed.
 bool Check(std::string_view name, const ir::Module& module, const std::vector<Literal>& arguments,
-           bool exact) {
+           bool exact, int memory_effort = 0) {
   auto changed_module = module.Clone();
   PassContext context;
   context.verify = true;
+  context.memory_effort = memory_effort;
   bool changed = false;
   context.after_pass = [&](const PassEvent& event) { changed |= event.changed; };
   std::string before = ir::ToHloText(*changed_module);
@@ -222,7 +223,9 @@ class PassesRandom : public ::testing::TestWithParam<std::string_view> {
       }
       if (name == "rematerialisation" && seed % 8 == 0) {
         auto late = LateUses(seed);
-        changes += Check(name, *late, RandomArguments(*late, seed), true);
+        for (const int effort : {0, 2, kMostMemoryEffort}) {
+          changes += Check(name, *late, RandomArguments(*late, seed), true, effort);
+        }
       }
       // What rounds differently may differ in everything after that, with such arguments.
       if (!KeepsBits(name)) continue;
