@@ -12,8 +12,8 @@ constexpr int kLayers = 12;
 
 class EncoderText {
  public:
-  EncoderText() {
-    std::string x = Argument({kTokens, kWidth});
+  explicit EncoderText(int64_t batch) : batch_(batch) {
+    std::string x = Argument({rows_, kWidth});
     Add("zero", "stablehlo.constant dense<0.0> : tensor<f32>");
     Add("least", "stablehlo.constant dense<0xFF800000> : tensor<f32>");
     for (int layer = 0; layer < kLayers; ++layer) x = Perceptron(Attention(x));
@@ -64,9 +64,28 @@ class EncoderText {
   std::string Reshape(const std::string& a, const Dims& from, const Dims& to) {
     return Value(Cat("stablehlo.reshape %", a, " : (", Type(from), ") -> ", Type(to)));
   }
-  std::string Transpose(const std::string& a, const Dims& from, const Dims& to) {
-    return Value(
-        Cat("stablehlo.transpose %", a, ", dims = [1, 0, 2] : (", Type(from), ") -> ", Type(to)));
+  // The heads of each sequence side by side, and back. A batch of one has no dimension.
+  std::string Heads(const std::string& a) {
+    const Dims apart = Sequences({kTokens, kHeads, kHeadWidth});
+    const Dims heads = Sequences({kHeads, kTokens, kHeadWidth});
+    const std::string moved = Swap(Reshape(a, {rows_, kWidth}, apart), apart, heads);
+    return batch_ == 1 ? moved : Reshape(moved, heads, {batch_ * kHeads, kTokens, kHeadWidth});
+  }
+  std::string Joined(const std::string& a) {
+    const Dims apart = Sequences({kTokens, kHeads, kHeadWidth});
+    const Dims heads = Sequences({kHeads, kTokens, kHeadWidth});
+    const std::string split =
+        batch_ == 1 ? a : Reshape(a, {batch_ * kHeads, kTokens, kHeadWidth}, heads);
+    return Reshape(Swap(split, heads, apart), apart, {rows_, kWidth});
+  }
+  Dims Sequences(Dims dims) const {
+    if (batch_ > 1) dims.insert(dims.begin(), batch_);
+    return dims;
+  }
+  std::string Swap(const std::string& a, const Dims& from, const Dims& to) {
+    const std::string_view order = batch_ > 1 ? "0, 2, 1, 3" : "1, 0, 2";
+    return Value(Cat("stablehlo.transpose %", a, ", dims = [", order, "] : (", Type(from), ") -> ",
+                     Type(to)));
   }
   std::string Reduce(std::string_view op, const std::string& a, std::string_view init, int along,
                      const Dims& from, const Dims& to) {
@@ -76,10 +95,10 @@ class EncoderText {
   }
   // A product with weights, and a bias.
   std::string Dense(const std::string& x, int64_t in, int64_t out) {
-    const Dims made = {kTokens, out};
+    const Dims made = {rows_, out};
     const std::string weights = Argument({in, out}), bias = Argument({out});
     const std::string product = Value(Cat("stablehlo.dot_general %", x, ", %", weights,
-                                          ", contracting_dims = [1] x [0] : (", Type({kTokens, in}),
+                                          ", contracting_dims = [1] x [0] : (", Type({rows_, in}),
                                           ", ", Type({in, out}), ") -> ", Type(made)));
     return Binary("add", product, Repeat(bias, {out}, "1", made), made);
   }
@@ -91,7 +110,7 @@ class EncoderText {
                      ") -> ", Type(to)));
   }
   std::string LayerNorm(const std::string& x) {
-    const Dims all = {kTokens, kWidth}, rows = {kTokens}, columns = {kWidth};
+    const Dims all = {rows_, kWidth}, rows = {rows_}, columns = {kWidth};
     auto mean = [&](const std::string& of) {
       const std::string sum = Reduce("add", of, "zero", 1, all, rows);
       return Binary("divide", sum, Constant("768.0", rows), rows);
@@ -106,12 +125,10 @@ class EncoderText {
     return Binary("add", Binary("multiply", normal, gain, all), offset, all);
   }
   std::string Attention(const std::string& x) {
-    const Dims all = {kTokens, kWidth}, apart = {kTokens, kHeads, kHeadWidth};
-    const Dims heads = {kHeads, kTokens, kHeadWidth}, scores = {kHeads, kTokens, kTokens};
-    const Dims rows = {kHeads, kTokens};
-    auto head = [&] {
-      return Transpose(Reshape(Dense(x, kWidth, kWidth), all, apart), apart, heads);
-    };
+    const int64_t all_heads = batch_ * kHeads;
+    const Dims all = {rows_, kWidth}, heads = {all_heads, kTokens, kHeadWidth};
+    const Dims scores = {all_heads, kTokens, kTokens}, rows = {all_heads, kTokens};
+    auto head = [&] { return Heads(Dense(x, kWidth, kWidth)); };
     const std::string q = head(), k = head(), v = head();
     std::string score = Batched(q, heads, k, heads, "[2] x [2]", scores);
     score = Binary("multiply", score, Constant("0.125", scores), scores);
@@ -122,12 +139,12 @@ class EncoderText {
     const std::string sum = Reduce("add", power, "zero", 2, scores, rows);
     const std::string share = Binary("divide", power, Repeat(sum, rows, "0, 1", scores), scores);
     const std::string mixed = Batched(share, scores, v, heads, "[2] x [1]", heads);
-    const std::string joined = Reshape(Transpose(mixed, heads, apart), apart, all);
+    const std::string joined = Joined(mixed);
     return LayerNorm(Binary("add", x, Dense(joined, kWidth, kWidth), all));
   }
   // With GELU by tanh.
   std::string Perceptron(const std::string& x) {
-    const Dims all = {kTokens, kWidth}, inner = {kTokens, kInner};
+    const Dims all = {rows_, kWidth}, inner = {rows_, kInner};
     const std::string y = Dense(x, kWidth, kInner);
     const std::string cube = Binary("multiply", Binary("multiply", y, y, inner), y, inner);
     const std::string small = Binary("multiply", cube, Constant("0.044715", inner), inner);
@@ -140,7 +157,9 @@ class EncoderText {
     return LayerNorm(Binary("add", x, Dense(gelu, kInner, kWidth), all));
   }
 
-  const std::string wide_ = Type({kTokens, kWidth});
+  const int64_t batch_;
+  const int64_t rows_ = batch_ * kTokens;
+  const std::string wide_ = Type({rows_, kWidth});
   std::vector<std::string> arguments_;
   std::vector<Dims> dims_;
   std::string body_, text_;
@@ -149,8 +168,8 @@ class EncoderText {
 
 }  // namespace
 
-Encoder::Encoder() {
-  EncoderText made;
+Encoder::Encoder(int64_t batch) {
+  EncoderText made(batch);
   text_ = std::move(made.text());
   dims_ = std::move(made.dims());
 }

@@ -16,7 +16,8 @@ namespace kiln::bench {
 // with a residual and a layer norm. The weights are arguments.
 class Encoder {
  public:
-  Encoder();
+  // `batch` sequences of 128 tokens.
+  explicit Encoder(int64_t batch = 1);
 
   const std::string& text() const { return text_; }
   // Of the arguments.
