@@ -66,11 +66,12 @@ typedef struct kiln_session_options {
   /** 1: each cluster is compiled before it runs, or the run fails and names the op; 0: a cluster
    * may run op by op. Not with `lazy` or `asynchronous_compilation`. */
   int32_t strict;
+  int64_t memory_limit_bytes; /**< kiln_compile_options::memory_limit_bytes of each cluster */
 } kiln_session_options;
 
 /** Makes default ::kiln_session_options of a variable. */
 #define KILN_SESSION_OPTIONS_INIT \
-  { sizeof(kiln_session_options), NULL, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0 }
+  { sizeof(kiln_session_options), NULL, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0 }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_session_options). NULL, or a
  *  size below that of `struct_size` itself, does nothing. Any thread. \since 0.1 */

@@ -101,6 +101,8 @@ Result<session::SessionOptions> ReadSessionOptions(const kiln_session_options& o
   session::SessionOptions read = OptionsOf(flags, mode);
   read.device = device;
   read.soft_placement = options.soft_placement != 0;
+  KILN_ASSIGN_OR_RETURN(read.policy.memory_limit_bytes,
+                        SizeOr("memory_limit_bytes", options.memory_limit_bytes, 0));
   ClusterOptions& to = read.clustering;
   KILN_RETURN_IF_ERROR(ReadLevel(options, flags, to));
   KILN_ASSIGN_OR_RETURN(to.min_cluster_size, SizeOr("min_cluster_size", options.min_cluster_size,

@@ -42,11 +42,12 @@ bool UnitCompiler::RunsOpByOp(const client::Device& device) {
 
 Result<MadeProgram> UnitCompiler::Compile(client::Device& device,
                                           std::unique_ptr<ir::Module> module,
-                                          const Interrupt& interrupt) {
+                                          const Interrupt& interrupt, int64_t memory_limit_bytes) {
   const std::shared_ptr<TraceSink> trace = client_.trace();
   const TraceSpan span(trace.get(), Cat("compile ", module->name()), "compile");
   client::CompileOptions options{.start_ns = TraceSink::Now()};
   options.compiler.interrupt = interrupt;
+  options.compiler.memory_limit_bytes = memory_limit_bytes;
   KILN_ASSIGN_OR_RETURN(Ref<client::CompiledExecutable> compiled,
                         client::Compile(device, std::move(module), std::move(options)));
   return MadeProgram{.executable = Ref<const client::Executable>::Share(compiled.get()),

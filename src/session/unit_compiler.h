@@ -1,6 +1,7 @@
 // Makes programs of modules, for the devices of a client.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -36,9 +37,9 @@ class UnitCompiler {
   // Whether ops of the device can run one by one. If not, all its modules are compiled as a whole.
   static bool RunsOpByOp(const client::Device& device);
 
-  // The module compiled as a whole, unless the interrupt ends it.
+  // The module compiled as a whole, unless the interrupt ends it; 0: no limit.
   Result<MadeProgram> Compile(client::Device& device, std::unique_ptr<ir::Module> module,
-                              const Interrupt& interrupt);
+                              const Interrupt& interrupt, int64_t memory_limit_bytes);
   // Its ops one by one.
   Result<MadeProgram> Prepare(client::Device& device, std::unique_ptr<ir::Module> module);
 

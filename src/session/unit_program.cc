@@ -80,9 +80,11 @@ Result<MadeProgram> UnitProgram::MakeHere(std::unique_ptr<ir::Module> module) {
     return compiler_->Prepare(device_, std::move(module));
   }
   if (!IsOptional()) {
-    return compiler_->Compile(device_, std::move(module), Interrupt(&is_ending_));
+    return compiler_->Compile(device_, std::move(module), Interrupt(&is_ending_),
+                              policy_.memory_limit_bytes);
   }
-  auto compiled = compiler_->Compile(device_, module->Clone(), Interrupt(&is_ending_));
+  auto compiled = compiler_->Compile(device_, module->Clone(), Interrupt(&is_ending_),
+                                     policy_.memory_limit_bytes);
   if (compiled.ok() || compiled.status().code() == Code::kCancelled) return compiled;
   compiler_->client().Log(
       client::LogLevel::kWarning,

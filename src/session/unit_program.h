@@ -36,6 +36,8 @@ struct CompilePolicy {
   // A unit is megamorphic after this many compiles with fewer than `runs_per_compile` runs each.
   int64_t megamorphic_compiles = 10;
   int64_t runs_per_compile = 50;
+  // compiler::Options::memory_limit_bytes of what is compiled.
+  int64_t memory_limit_bytes = 0;
   // The most programs of a unit; the least recently used one goes.
   size_t bound = 64;
 };

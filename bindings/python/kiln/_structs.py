@@ -338,7 +338,8 @@ class SessionOptions(ctypes.Structure):
                 ('no_cpu_clustering', c_int32),
                 ('lazy', c_int32),
                 ('asynchronous_compilation', c_int32),
-                ('strict', c_int32)]
+                ('strict', c_int32),
+                ('memory_limit_bytes', c_int64)]
 
 
 class OpMetadata(Output):

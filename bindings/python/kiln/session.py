@@ -33,7 +33,8 @@ class Session(Handle):
                  max_cluster_size: int = 0, cluster_fuel: Optional[int] = None,
                  ops_to_cluster: Sequence[str] = (), cluster_exclude_ops: Sequence[str] = (),
                  cpu_clustering: bool = True, lazy: bool = False,
-                 asynchronous_compilation: bool = False, strict: bool = False) -> None:
+                 asynchronous_compilation: bool = False, strict: bool = False,
+                 memory_limit_bytes: int = 0) -> None:
         """
         Args:
             graph: is copied
@@ -49,6 +50,7 @@ class Session(Handle):
             lazy: whether clusters of varying sizes are compiled at the second request of new sizes
             asynchronous_compilation: whether clusters run op by op until they are compiled
             strict: whether each cluster is compiled, or the run fails; not with either of these
+            memory_limit_bytes: of each cluster, as for `Graph.compile`
         """
         if jit not in _JIT_LEVELS:
             raise ValueError(f'jit is {jit!r}, not one of {tuple(_JIT_LEVELS)}')
@@ -61,7 +63,8 @@ class Session(Handle):
                       ops_to_cluster=allowed, ops_to_cluster_length=allowed_length,
                       cluster_exclude_ops=excluded, cluster_exclude_ops_length=excluded_length,
                       no_cpu_clustering=int(not cpu_clustering), lazy=int(lazy),
-                      asynchronous_compilation=int(asynchronous_compilation), strict=int(strict))
+                      asynchronous_compilation=int(asynchronous_compilation), strict=int(strict),
+                      memory_limit_bytes=memory_limit_bytes)
         made_options = options(_structs.SessionOptions, lib.kiln_session_options_init, **fields)
         super().__init__(made(lib.kiln_session_create, graph, ctypes.byref(made_options)))
         self.device = graph.context.device('CPU:0') if device is None else device

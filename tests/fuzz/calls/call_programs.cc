@@ -438,6 +438,7 @@ void Call_kiln_session_create(World& w) {
   options.lazy = w.Chance(20);
   options.asynchronous_compilation = w.Chance(20);
   options.strict = w.Chance(options.lazy || options.asynchronous_compilation ? 3 : 20);
+  if (w.Chance(10)) options.memory_limit_bytes = w.Between(w.Chance(3) ? -1 : 1, 1 << 12);
   const SizedCopy sized(w, options);
   kiln_session* made = World::Untouched<kiln_session>();
   w.Begin("kiln_session_create", World::Name("graph", graph), ", ", context->names[device], ", ",
