@@ -65,13 +65,32 @@ class Fuser {
 
   bool Run() {
     for (Instruction* i : c_.instructions()) NoteUpdates(i);
-    FuseProducers();
+    FuseProducers(Candidates());
     FuseKeeping();
     FuseSiblings();
     // A consumer's producer may have become the last thing that it waits for.
     if (changed_) FuseKeeping();
     if (changed_) c_.Reorder(c_.PostOrder());
     return changed_;
+  }
+
+  // Fuses producers into consumers among some instructions, but nothing into dots.
+  void RunAmong(const std::vector<Instruction*>& some) {
+    for (Instruction* i : c_.instructions()) NoteUpdates(i);
+    std::vector<Candidate> candidates;
+    Ids among;
+    for (Instruction* i : some) {
+      candidates.push_back({i, i->id()});
+      among.Insert(i->id());
+    }
+    for (const Instruction* i : some) {
+      if (i->opcode() != Opcode::kDot) continue;
+      for (const Instruction* factor : i->operands()) among.Erase(factor->id());
+    }
+    among_ = &among;
+    FuseProducers(std::move(candidates));
+    among_ = nullptr;
+    if (changed_) c_.Reorder(c_.PostOrder());
   }
 
  private:
@@ -124,6 +143,7 @@ class Fuser {
     for (bool alone : {true, false}) {
       for (Instruction* producer : consumer->operands()) {
         if (producer->opcode() == Opcode::kParameter) continue;
+        if (among_ && !among_->Contains(producer->id())) continue;
         if (alone != (producer->users().size() == 1 && !producer->IsRoot())) continue;
         if (!alone && !MayRepeat(*producer) && !IsFreeToRepeat(producer->opcode())) continue;
         if (kernel::CanFuseProducer(*producer, *consumer, scheduler_).fuse &&
@@ -135,8 +155,7 @@ class Fuser {
     return nullptr;
   }
 
-  void FuseProducers() {
-    std::vector<Candidate> order = Candidates();
+  void FuseProducers(std::vector<Candidate> order) {
     for (size_t i = order.size(); i-- > 0;) {
       if (gone_.Contains(order[i].id)) continue;
       Instruction* consumer = order[i].instruction;
@@ -299,6 +318,7 @@ class Fuser {
   Ids gone_;  // of those that a phase began with
   // Readers of the array at hand that are no siblings, by their ids.
   std::set<std::pair<int64_t, int64_t>> strangers_;
+  const Ids* among_ = nullptr;  // the only producers; null: all
   // Arrays that some reader updates in place: few, where arrays may have very many readers.
   std::unordered_set<const Instruction*> updated_;
   // Of the search for a dependence: its number, and the last one that saw each instruction, by id.
@@ -319,18 +339,22 @@ bool IsSpoiltGemm(const Instruction& fusion, const kernel::Kernel& kernel,
 
 // The rules above look at two instructions at a time. The kernel of a whole fusion is built here,
 // once, for all later steps. A fusion without a kernel, or with a bad one, is undone: each op is by
-// itself.
-void CommitToKernels(Computation& c, const kernel::Scheduler& scheduler,
-                     kernel::FusionAnalysis& analysis) {
-  std::vector<Instruction*> fusions;
+// itself. Returns the ops of spoilt gemms. Fusions with ids below `first` are known.
+std::vector<Instruction*> CommitToKernels(Computation& c, int64_t first,
+                                          const kernel::Scheduler& scheduler,
+                                          kernel::FusionAnalysis& analysis) {
+  std::vector<Instruction*> fusions, undone;
   for (Instruction* i : c.instructions()) {
-    if (i->opcode() == Opcode::kFusion) fusions.push_back(i);
+    if (i->opcode() == Opcode::kFusion && i->id() >= first) fusions.push_back(i);
   }
   for (Instruction* fusion : fusions) {
     const Result<kernel::Kernel>& kernel = analysis.KernelOf(*fusion);
     bool spoilt = kernel.ok() && IsSpoiltGemm(*fusion, *kernel, scheduler);
-    if (!kernel.ok() || spoilt) Unfuse(fusion);
+    if (kernel.ok() && !spoilt) continue;
+    const std::vector<Instruction*> ops = Unfuse(fusion);
+    if (spoilt) undone.insert(undone.end(), ops.begin(), ops.end());
   }
+  return undone;
 }
 
 }  // namespace
@@ -349,7 +373,12 @@ void PartFusions(ir::Module& module) {
 
 bool FuseIn(Computation& c, const kernel::Scheduler& scheduler, kernel::FusionAnalysis& analysis) {
   const bool changed = Fuser(c, scheduler).Run();
-  CommitToKernels(c, scheduler, analysis);
+  // What reads a spoilt gemm is fused with it again, and what it reads is not.
+  const std::vector<Instruction*> undone = CommitToKernels(c, 0, scheduler, analysis);
+  if (undone.empty()) return changed;
+  const int64_t first = undone.back()->id() + 1;
+  Fuser(c, scheduler).RunAmong(undone);
+  CommitToKernels(c, first, scheduler, analysis);
   return changed;
 }
 
