@@ -26,10 +26,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "language_model/common.h"
 #include "language_model/model.h"
 #include "language_model/sampling.h"
 #include "language_model/tokenizer.h"
+#include "parts/common.h"
 
 /* --- Options -----------------------------------------------------------------------------------*/
 

@@ -1,11 +1,11 @@
 /* Trains softmax regression on handwritten digits: XLA's classic experiment, mnist_softmax_xla.py,
  * as a plain C program.
  *
- * Forward pass, loss, gradient and update are one graph. As in that script, sessions on one device
- * run it from the same initial values: one with the just-in-time compiler off, each op a kernel of
- * its own, and one with it on, which compiles the graph in a cluster. The program compares speed,
- * memory and every loss, and leaves timelines, the graph with its cluster, the cluster after every
- * pass, and the generated code in a folder.
+ * Forward pass, loss, gradient and update are one graph (mnist_softmax/graph.c). As in that script,
+ * sessions on one device run it from the same initial values: one with the just-in-time compiler
+ * off, each op a kernel of its own, and one with it on, which compiles the graph in a cluster. The
+ * program compares speed, memory and every loss, and leaves timelines, the graph with its cluster,
+ * the cluster after every pass, and the generated code in a folder.
  *
  *   mnist_softmax [--data DIR] [--out DIR] [--steps N] [--threads N] [--device NAME]
  *
@@ -23,7 +23,6 @@
 #include <getopt.h>
 #include <math.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,151 +32,17 @@
 #include <unistd.h>
 
 #include "kiln/kiln.h"
+#include "mnist_softmax/graph.h"
+#include "parts/common.h"
+#include "parts/digits.h"
 
 #ifndef EXAMPLES
 #define EXAMPLES "docs/examples" /* the folder of this file */
 #endif
 
-enum { SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10, BATCH = 100, TRACED_STEPS = 5 };
-static const double kRate = 0.1;
+enum { TRACED_STEPS = 5 };
 static const double kMaxLossDifference = 1e-5; /* relative, at every step */
 static const double kMinAccuracy = 0.88;       /* asked of runs of 1,000 steps and more */
-
-/* --- Failure. A library would return errors; this program prints them and ends. ----------------*/
-
-static void fail(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  fflush(stdout);
-  fprintf(stderr, "mnist_softmax: ");
-  vfprintf(stderr, format, arguments);
-  fprintf(stderr, "\n");
-  va_end(arguments);
-  exit(1);
-}
-
-static void check(kiln_error* error, const char* what) {
-  if (!error) return;
-  fail("%s: %s: %s", what, kiln_code_name(kiln_error_code(error)), kiln_error_message(error, NULL));
-}
-
-static void* allocate(size_t count, size_t size) {
-  void* memory = calloc(count, size);
-  if (!memory) fail("out of memory");
-  return memory;
-}
-
-/* --- Graphs ------------------------------------------------------------------------------------*/
-
-enum { IMAGES, LABELS, WEIGHTS, BIAS, FEEDS };
-enum { NEW_WEIGHTS, NEW_BIAS, LOSS, FETCHES };
-
-static const int64_t kRows[] = {0}, kColumns[] = {1}, kBoth[] = {0, 1};
-
-/* Builder functions need no checks of their own: after an error they return 0, and the functions
- * that take the graph return the first error. The names appear in timelines and dumps. */
-static kiln_value named(kiln_graph* g, const char* name, kiln_value value) {
-  check(kiln_graph_set_op_name(g, value, name, strlen(name)), name);
-  return value;
-}
-
-static kiln_value parameter(kiln_graph* g, const char* name, const int64_t* dims, size_t rank) {
-  return kiln_op_parameter(g, KILN_F32, dims, rank, name, strlen(name));
-}
-
-static kiln_value matmul(kiln_graph* g, const char* name, kiln_value lhs, const int64_t* lhs_dim,
-                         kiln_value rhs, const int64_t* rhs_dim) {
-  return named(g, name, kiln_op_dot(g, lhs, rhs, NULL, 0, NULL, 0, lhs_dim, 1, rhs_dim, 1, 0));
-}
-
-static kiln_value reduce(kiln_graph* g, const char* name, kiln_reducer reducer, kiln_value value,
-                         const int64_t* dims, size_t count) {
-  return named(g, name, kiln_op_reduce_by(g, value, dims, count, reducer));
-}
-
-/* Broadcasts a value with one element per row, or per column, of `like`. */
-static kiln_value repeat(kiln_graph* g, kiln_value value, kiln_value like, const int64_t* dim) {
-  return kiln_op_broadcast_like(g, value, like, dim, 1);
-}
-
-static kiln_value scale(kiln_graph* g, const char* name, kiln_value value, double factor) {
-  kiln_value scalar = kiln_op_scalar(g, KILN_F32, factor);
-  kiln_value factors = kiln_op_broadcast_like(g, scalar, value, NULL, 0);
-  return named(g, name, kiln_op_multiply(g, value, factors));
-}
-
-/* The parameters of both graphs, for batches of `count` images, and images x weights + bias. */
-static kiln_value logits_of(kiln_graph* g, int64_t count, kiln_value* feeds) {
-  const int64_t images[] = {count, PIXELS}, labels[] = {count, CLASSES};
-  const int64_t weights[] = {PIXELS, CLASSES}, bias[] = {CLASSES};
-  feeds[IMAGES] = parameter(g, "images", images, 2);
-  feeds[LABELS] = parameter(g, "labels", labels, 2);
-  feeds[WEIGHTS] = parameter(g, "weights", weights, 2);
-  feeds[BIAS] = parameter(g, "bias", bias, 1);
-  kiln_value product = matmul(g, "forward/matmul", feeds[IMAGES], kColumns, feeds[WEIGHTS], kRows);
-  kiln_value repeated = repeat(g, feeds[BIAS], product, kColumns);
-  return named(g, "forward/logits", kiln_op_add(g, product, repeated));
-}
-
-/* One step of training: the loss of a batch, its gradient by the chain rule, and the parameters
- * after a step against the gradient. */
-static kiln_graph* training_graph(kiln_context* context, kiln_value* feeds, kiln_value* fetches) {
-  static const char kName[] = "mnist_softmax";
-  kiln_graph* g;
-  check(kiln_graph_create(context, kName, strlen(kName), &g), "graph");
-
-  /* The logarithm of softmax, from shifted logits of at most 0, so that exp cannot overflow. */
-  kiln_value logits = logits_of(g, BATCH, feeds);
-  kiln_value max = reduce(g, "forward/max", KILN_REDUCER_MAX, logits, kColumns, 1);
-  kiln_value maxima = repeat(g, max, logits, kRows);
-  kiln_value shifted = named(g, "forward/shift", kiln_op_subtract(g, logits, maxima));
-  kiln_value exps = named(g, "forward/exp", kiln_op_exponential(g, shifted));
-  kiln_value sum = reduce(g, "forward/sum", KILN_REDUCER_SUM, exps, kColumns, 1);
-  kiln_value log = repeat(g, named(g, "forward/log", kiln_op_log(g, sum)), logits, kRows);
-  kiln_value log_softmax = named(g, "forward/log_softmax", kiln_op_subtract(g, shifted, log));
-
-  /* Cross entropy, the mean over the batch. */
-  kiln_value hits = named(g, "loss/pick", kiln_op_multiply(g, feeds[LABELS], log_softmax));
-  kiln_value total = reduce(g, "loss/sum", KILN_REDUCER_SUM, hits, kBoth, 2);
-  fetches[LOSS] = scale(g, "loss/mean", total, -1.0 / BATCH);
-
-  /* The loss by the logits is (softmax - labels) / BATCH. */
-  kiln_value sums = repeat(g, sum, logits, kRows);
-  kiln_value softmax = named(g, "gradient/softmax", kiln_op_divide(g, exps, sums));
-  kiln_value excess = named(g, "gradient/excess", kiln_op_subtract(g, softmax, feeds[LABELS]));
-  kiln_value slope = scale(g, "gradient/logits", excess, 1.0 / BATCH);
-  kiln_value weights = matmul(g, "gradient/weights", feeds[IMAGES], kRows, slope, kRows);
-  kiln_value bias = reduce(g, "gradient/bias", KILN_REDUCER_SUM, slope, kRows, 1);
-
-  weights = scale(g, "update/weights_rate", weights, kRate);
-  bias = scale(g, "update/bias_rate", bias, kRate);
-  fetches[NEW_WEIGHTS] = named(g, "update/weights", kiln_op_subtract(g, feeds[WEIGHTS], weights));
-  fetches[NEW_BIAS] = named(g, "update/bias", kiln_op_subtract(g, feeds[BIAS], bias));
-  check(kiln_graph_set_results(g, fetches, FETCHES), "graph");
-  return g;
-}
-
-/* The share of `count` images whose logit is largest for the right digit. */
-static kiln_executable* compile_accuracy(kiln_context* context, kiln_device* device, size_t count) {
-  static const char kName[] = "accuracy";
-  kiln_value feeds[FEEDS];
-  kiln_graph* g;
-  check(kiln_graph_create(context, kName, strlen(kName), &g), "graph");
-  kiln_value logits = logits_of(g, (int64_t)count, feeds);
-  kiln_value max = reduce(g, "max", KILN_REDUCER_MAX, logits, kColumns, 1);
-  kiln_value right = kiln_op_multiply(g, logits, feeds[LABELS]);
-  right = reduce(g, "right", KILN_REDUCER_SUM, right, kColumns, 1);
-  kiln_value hit = kiln_op_convert(g, kiln_op_compare(g, right, max, KILN_EQ), KILN_F32);
-  kiln_value hits = reduce(g, "hits", KILN_REDUCER_SUM, hit, kRows, 1);
-  kiln_value share = scale(g, "share", hits, 1.0 / (double)count);
-  check(kiln_graph_set_results(g, &share, 1), "graph");
-  kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
-  options.device = device;
-  kiln_executable* executable;
-  check(kiln_graph_compile(g, &options, &executable), "compile");
-  kiln_graph_release(g);
-  return executable;
-}
 
 /* --- Training ----------------------------------------------------------------------------------*/
 
@@ -213,7 +78,7 @@ typedef struct {
 
 static mode make_mode(const char* name, kiln_context* context, kiln_device* device, kiln_jit jit) {
   mode m = {.name = name, .device = device, .info = KILN_PROGRAM_INFO_INIT};
-  kiln_graph* graph = training_graph(context, m.feeds, m.fetches);
+  kiln_graph* graph = softmax_step(context, m.feeds, m.fetches);
   kiln_session_options options = KILN_SESSION_OPTIONS_INIT;
   options.device = device;
   options.jit = jit;
@@ -268,12 +133,6 @@ static float run_step(const mode* m, state* s, batch b) {
   return loss;
 }
 
-static double now_in_microseconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
-
 static void show_progress(const char* name, size_t done, size_t steps, float loss) {
   static const char kBar[] = "########################################";
   int width = (int)strlen(kBar), filled = (int)(done * (size_t)width / steps);
@@ -294,9 +153,9 @@ static void train(mode* m, state* s, const data_set* data, size_t steps) {
   m->losses = allocate(steps, sizeof(float));
   m->microseconds = allocate(steps, sizeof(double));
   for (size_t i = 0; i < steps; ++i) {
-    double start = now_in_microseconds();
+    double start = now_in_seconds();
     m->losses[i] = run_step(m, s, data->batches[i % data->batch_count]);
-    m->microseconds[i] = now_in_microseconds() - start;
+    m->microseconds[i] = 1e6 * (now_in_seconds() - start);
     total += m->microseconds[i];
     if (terminal && ((i + 1) % 50 == 0 || i + 1 == steps)) {
       show_progress(m->name, i + 1, steps, m->losses[i]);
@@ -331,108 +190,6 @@ static double loss_difference(const mode* a, const mode* b, size_t steps) {
 
 /* --- Digits ------------------------------------------------------------------------------------*/
 
-typedef struct {
-  size_t count, rows, columns;
-  unsigned char* images; /* count x rows x columns grey levels */
-  unsigned char* labels; /* count numbers from 0 to 9 */
-} digits;
-
-/* "folder/name" and a suffix, to be freed. */
-static char* path_of(const char* folder, const char* name, const char* suffix) {
-  size_t size = strlen(folder) + strlen(name) + strlen(suffix) + 2;
-  char* path = allocate(size, 1);
-  snprintf(path, size, "%s/%s%s", folder, name, suffix);
-  return path;
-}
-
-static uint32_t big_endian(const unsigned char* b) {
-  return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | (uint32_t)b[3];
-}
-
-/* Reads an IDX file of bytes: a magic number that tells type and rank, a size per dimension, and
- * the elements, which are to be freed. */
-static unsigned char* read_idx(const char* folder, const char* name, size_t rank, size_t* sizes) {
-  char* path = path_of(folder, name, "");
-  FILE* file = fopen(path, "rb");
-  if (!file || fseek(file, 0, SEEK_END) != 0) fail("cannot read %s: %s", path, strerror(errno));
-  long length = ftell(file);
-  rewind(file);
-  unsigned char word[4];
-  if (fread(word, 1, 4, file) != 4) fail("%s: truncated: no magic number", path);
-  if (word[0] == 0x1f && word[1] == 0x8b) fail("%s: compressed; unpack it with gunzip", path);
-  if (big_endian(word) != 0x800 + rank) {
-    fail("%s: bad magic number 0x%08x; expected 0x%08x", path, (unsigned)big_endian(word),
-         (unsigned)(0x800 + rank));
-  }
-  uint64_t expected = 1;
-  for (size_t i = 0; i < rank; ++i) {
-    if (fread(word, 1, 4, file) != 4) fail("%s: truncated: no sizes", path);
-    sizes[i] = big_endian(word);
-    if (sizes[i] == 0 || expected > UINT32_MAX) fail("%s: empty, or too large", path);
-    expected *= sizes[i];
-  }
-  uint64_t there = (uint64_t)length - 4 * (1 + rank);
-  if (there != expected) {
-    fail("%s: %s: its sizes make %llu bytes of data, there are %llu", path,
-         there < expected ? "truncated" : "too long", (unsigned long long)expected,
-         (unsigned long long)there);
-  }
-  unsigned char* data = allocate(expected, 1);
-  if (fread(data, 1, expected, file) != expected) fail("cannot read %s", path);
-  fclose(file);
-  free(path);
-  return data;
-}
-
-/* Reads `part` ("train" or "t10k") of a folder in MNIST's form. */
-static digits read_digits(const char* folder, const char* part) {
-  char images[64], labels[64];
-  size_t sizes[3], label_count;
-  snprintf(images, sizeof(images), "%s-images-idx3-ubyte", part);
-  snprintf(labels, sizeof(labels), "%s-labels-idx1-ubyte", part);
-  digits all;
-  all.images = read_idx(folder, images, 3, sizes);
-  all.labels = read_idx(folder, labels, 1, &label_count);
-  all.count = sizes[0];
-  all.rows = sizes[1];
-  all.columns = sizes[2];
-  if (all.count != label_count) {
-    fail("%s: %zu images in %s, but %zu labels in %s", folder, all.count, images, label_count,
-         labels);
-  }
-  for (size_t i = 0; i < all.count; ++i) {
-    if (all.labels[i] < CLASSES) continue;
-    fail("%s/%s: label %zu is %d; expected 0 to 9", folder, labels, i, all.labels[i]);
-  }
-  return all;
-}
-
-/* The position of pixel `i` of SIDE among `size` pixels: between `*low` and `*high`, at the
- * returned distance from `*low`. Positions are those of the pixels' centres. */
-static float position(size_t i, size_t size, size_t* low, size_t* high) {
-  float at = ((float)i + 0.5f) * (float)size / SIDE - 0.5f;
-  at = fminf(fmaxf(at, 0), (float)(size - 1));
-  *low = (size_t)at;
-  *high = *low + 1 < size ? *low + 1 : *low;
-  return at - (float)*low;
-}
-
-/* Resamples an image bilinearly to SIDE x SIDE pixels from 0 to 1; images of that size are only
- * scaled. */
-static void resample(const unsigned char* image, size_t rows, size_t columns, float* pixels) {
-  for (size_t y = 0; y < SIDE; ++y) {
-    size_t top, bottom, left, right;
-    float down = position(y, rows, &top, &bottom);
-    const unsigned char *above = image + top * columns, *below = image + bottom * columns;
-    for (size_t x = 0; x < SIDE; ++x) {
-      float across = position(x, columns, &left, &right);
-      float upper = (1 - across) * above[left] + across * above[right];
-      float lower = (1 - across) * below[left] + across * below[right];
-      pixels[y * SIDE + x] = ((1 - down) * upper + down * lower) / 255;
-    }
-  }
-}
-
 /* `count` digits from number `first` on, beginning again after the last. */
 static batch make_batch(kiln_device* device, const digits* all, size_t first, size_t count) {
   size_t image_bytes = count * PIXELS * sizeof(float);
@@ -440,8 +197,7 @@ static batch make_batch(kiln_device* device, const digits* all, size_t first, si
   float *images = allocate(image_bytes, 1), *labels = allocate(label_bytes, 1);
   for (size_t i = 0; i < count; ++i) {
     size_t number = (first + i) % all->count;
-    const unsigned char* image = all->images + number * all->rows * all->columns;
-    resample(image, all->rows, all->columns, images + i * PIXELS);
+    digit_pixels(all, number, NULL, images + i * PIXELS);
     labels[i * CLASSES + all->labels[number]] = 1;
   }
   const int64_t image_dims[] = {(int64_t)count, PIXELS}, label_dims[] = {(int64_t)count, CLASSES};
@@ -477,23 +233,12 @@ static void release_data(data_set data) {
   free(data.batches);
 }
 
-static void free_digits(digits all) {
-  free(all.images);
-  free(all.labels);
-}
-
 /* --- Output files ------------------------------------------------------------------------------*/
 
-/* Writes under another name first, so that no reader sees half a file. */
-static void write_file(const char* folder, const char* name, const char* data, size_t size) {
-  char *path = path_of(folder, name, ""), *unfinished = path_of(folder, name, ".part");
-  FILE* file = fopen(unfinished, "wb");
-  if (!file) fail("cannot write %s: %s", unfinished, strerror(errno));
-  int written = fwrite(data, 1, size, file) == size;
-  if (fclose(file) != 0 || !written || rename(unfinished, path) != 0) {
-    fail("cannot write %s: %s", path, strerror(errno));
-  }
-  free(unfinished);
+static void write_output(const char* folder, const char* name, const char* data, size_t size) {
+  char* path = format_text("%s/%s", folder, name);
+  int error = write_file(path, data, size);
+  if (error) fail("cannot write %s: %s", path, strerror(error));
   free(path);
 }
 
@@ -508,7 +253,7 @@ static void write_timeline(kiln_context* context, const mode* m, state* s, batch
   check(kiln_trace_to_json(trace, &json), "trace");
   size_t size;
   const char* data = kiln_text_data(json, &size);
-  write_file(folder, name, data, size);
+  write_output(folder, name, data, size);
   kiln_text_release(json);
   kiln_trace_release(trace);
 }
@@ -516,8 +261,8 @@ static void write_timeline(kiln_context* context, const mode* m, state* s, batch
 /* Draws a graph with Graphviz; returns 0 if that is not installed. */
 static int draw(const char* folder, const char* name) {
   extern char** environ;
-  char *dot = path_of(folder, name, ".dot"), *svg = path_of(folder, name, ".svg");
-  char* unfinished = path_of(folder, name, ".svg.part");
+  char *dot = format_text("%s/%s.dot", folder, name), *svg = format_text("%s/%s.svg", folder, name);
+  char* unfinished = format_text("%s/%s.svg.part", folder, name);
   char* arguments[] = {(char*)"dot", (char*)"-Tsvg", (char*)"-o", unfinished, dot, NULL};
   pid_t child;
   int status = 127; /* the status of a child without the program */
@@ -552,7 +297,7 @@ static int visit_dumps(const char* folder, int remove_all) {
     if (strncmp(name, "module_", 7) != 0) continue;
     if (!strstr(name, ".mnist_softmax.") && !strstr(name, ".cluster_")) continue;
     if (remove_all) {
-      char* path = path_of(folder, name, "");
+      char* path = format_text("%s/%s", folder, name);
       if (remove(path) != 0) fail("cannot remove %s: %s", path, strerror(errno));
       free(path);
       continue;
@@ -679,7 +424,7 @@ static void write_figures(const char* folder, const mode* off, const mode* on, d
   int size = snprintf(all, sizeof(all),
                       "{\n%s%s  \"ratio\": %.4f,\n  \"max_rel_loss_difference\": %.3e\n}\n", one,
                       two, ratio, difference);
-  write_file(folder, "demo.json", all, (size_t)size);
+  write_output(folder, "demo.json", all, (size_t)size);
 }
 
 /* --- The program -------------------------------------------------------------------------------*/
@@ -689,15 +434,6 @@ typedef struct {
   size_t steps;
   int32_t threads;
 } options;
-
-static long number_of(const char* option, const char* text, long least, long most) {
-  char* end;
-  long number = strtol(text, &end, 10);
-  if (end == text || *end || number < least || number > most) {
-    fail("%s %s: expected a number from %ld to %ld", option, text, least, most);
-  }
-  return number;
-}
 
 static options read_options(int argc, char** argv) {
   static const char kUsage[] =
@@ -718,9 +454,9 @@ static options read_options(int argc, char** argv) {
     } else if (option == 'D') {
       o.device = optarg;
     } else if (option == 's') {
-      o.steps = (size_t)number_of("--steps", optarg, 1, 10000000);
+      o.steps = (size_t)parse_integer(optarg, 1, 10000000, "--steps");
     } else if (option == 't') {
-      o.threads = (int32_t)number_of("--threads", optarg, 0, 1024); /* 0: all */
+      o.threads = (int32_t)parse_integer(optarg, 0, 1024, "--threads"); /* 0: all */
     } else if (option == 'h') {
       printf("%s\n", kUsage);
       exit(0);
@@ -735,7 +471,7 @@ static options read_options(int argc, char** argv) {
 /* Trains in one mode, tests, and records a timeline. */
 static void run(mode* m, kiln_context* context, const options* o, const digits* examples,
                 const digits* unseen, const char* timeline) {
-  kiln_executable* accuracy = compile_accuracy(context, m->device, unseen->count);
+  kiln_executable* accuracy = softmax_accuracy(context, m->device, unseen->count);
   data_set data = make_data(m->device, examples, unseen); /* all batches are made in advance */
   state s = make_state(m->device); /* zeros: the same initial values for both modes */
   train(m, &s, &data, o->steps);

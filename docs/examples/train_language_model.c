@@ -17,8 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "language_model/common.h"
 #include "language_model/training.h"
+#include "parts/common.h"
 
 enum { BATCH = 8, LENGTH = 128, POSITIONS = 256 };
 static const double kRate = 6e-3;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
+#include "parts/common.h"
 
 json_value* read_json(const char* path, char** text) {
   size_t size = 0, position = 0;

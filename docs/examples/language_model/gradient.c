@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
+#include "parts/common.h"
 #include "training.h"
 
 typedef kiln_value value;

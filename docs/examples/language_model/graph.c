@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
+#include "parts/common.h"
 
 /* Builder functions need no checks of their own: after an error they return 0, and the functions
  * that take the graph return the first error. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
+#include "parts/common.h"
 
 enum { MAX_DEPTH = 64 };
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common.h"
+#include "parts/common.h"
 
 typedef struct {
   double weight;

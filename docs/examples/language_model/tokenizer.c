@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "characters.h"
-#include "common.h"
 #include "config.h"
+#include "parts/common.h"
 
 typedef struct {
   char* bytes;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
+#include "parts/common.h"
 
 model_config small_config(architecture_kind architecture, int64_t width, int64_t layers,
                           int64_t positions) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
+#include "parts/common.h"
 
 /* --- Names and shapes --------------------------------------------------------------------------*/
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "language_model/common.h"
+#include "parts/common.h"
 #include "testing.h"
 
 enum { VOCABULARY = 50257 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "language_model/common.h"
+#include "parts/common.h"
 #include "testing.h"
 
 int failed_checks;

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "language_model/common.h"
 #include "language_model/model.h"
 #include "language_model/sampling.h"
+#include "parts/common.h"
 #include "testing.h"
 
 enum { BATCH = 8, LENGTH = 128, STEPS = 600, TEXT = 3072, PROMPT = 32, COMPLETION = 64 };

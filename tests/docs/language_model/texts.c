@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "language_model/characters.h"
-#include "language_model/common.h"
 #include "language_model/json.h"
 #include "language_model/sampling.h"
 #include "language_model/tokenizer.h"
+#include "parts/common.h"
 #include "testing.h"
 
 /* --- JSON --------------------------------------------------------------------------------------*/

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "language_model/common.h"
 #include "language_model/model.h"
+#include "parts/common.h"
 #include "testing.h"
 
 /* --- The gradient ------------------------------------------------------------------------------*/

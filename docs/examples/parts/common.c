@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "common.h"
+#include "parts/common.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -156,4 +156,10 @@ kiln_device* open_device(const char* name, int32_t threads, kiln_context** conte
   kiln_device* device;
   check(kiln_context_find_device(*context, name, strlen(name), &device), name);
   return device;
+}
+
+kiln_graph* new_graph(kiln_context* context, const char* name) {
+  kiln_graph* graph;
+  check(kiln_graph_create(context, name, strlen(name), &graph), name);
+  return graph;
 }

@@ -1,6 +1,6 @@
-/* Failure, memory, files and time, for the programs of the language model. */
-#ifndef LANGUAGE_MODEL_COMMON_H_
-#define LANGUAGE_MODEL_COMMON_H_
+/* Failure, memory, files and time, for all examples. */
+#ifndef PARTS_COMMON_H_
+#define PARTS_COMMON_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +56,9 @@ double random_normal(uint64_t* state); /* of mean 0 and variance 1 */
 /* A device by its name, in a new context, which the caller releases. Threads: 0 for all CPUs. */
 kiln_device* open_device(const char* name, int32_t threads, kiln_context** context);
 
+/* An empty graph, which the caller releases. */
+kiln_graph* new_graph(kiln_context* context, const char* name);
+
 /* A buffer of float[], or of one int32_t, from the host. */
 kiln_buffer* f32_buffer(kiln_device* device, const int64_t* dims, size_t rank, const float* values);
 kiln_buffer* s32_buffer(kiln_device* device, const int64_t* dims, size_t rank,
@@ -65,4 +68,4 @@ kiln_buffer* s32_buffer(kiln_device* device, const int64_t* dims, size_t rank,
 }
 #endif
 
-#endif /* LANGUAGE_MODEL_COMMON_H_ */
+#endif /* PARTS_COMMON_H_ */
