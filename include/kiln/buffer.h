@@ -231,7 +231,7 @@ KILN_API kiln_error* kiln_buffer_device_data(kiln_buffer* buffer, const void** d
 /** Returns the address that kiln_buffer_data(), or on other devices kiln_buffer_device_data(),
  * would return, without a wait for the value: the elements are there when the event of
  *  kiln_buffer_ready() is ready without an error, on a GPU after the work of its streams.
- *  @return FAILED_PRECONDITION if the buffer has been donated
+ *  @return FAILED_PRECONDITION if the buffer has been donated; RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_address(kiln_buffer* buffer, const void** data);

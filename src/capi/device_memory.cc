@@ -62,7 +62,7 @@ kiln_error* kiln_buffer_address(kiln_buffer* buffer, const void** data) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_address", {{"buffer", buffer}, {"data", data}}));
     KILN_RETURN_IF_ERROR(Unwrap(buffer)->CheckNotDonated());
-    *data = Unwrap(buffer)->data();
+    KILN_ASSIGN_OR_RETURN(*data, Unwrap(buffer)->Materialise());
     return OkStatus();
   });
 }

@@ -39,7 +39,7 @@ class Buffer : public Counted<Buffer> {
   Storage& storage() const { return *storage_; }
   // Null for reserved memory that has not been written.
   std::byte* data() const { return storage_->data(); }
-  // Before a write: where to.
+  // The address, before a write or a value.
   Result<std::byte*> Materialise() {
     KILN_RETURN_IF_ERROR(storage_->Materialise());
     return data();

@@ -23,8 +23,9 @@ Ref<Storage> Storage::Reserve(Device& device, int64_t bytes) {
 
 Status Storage::Materialise() {
   if (!is_reserved_ || data()) return OkStatus();
-  KILN_ASSIGN_OR_RETURN(std::byte * data, device_.runtime().Allocate(bytes_));
-  data_.store(data, std::memory_order_release);
+  KILN_ASSIGN_OR_RETURN(std::byte * made, device_.runtime().Allocate(bytes_));
+  std::byte* other = nullptr;
+  if (!data_.compare_exchange_strong(other, made)) device_.runtime().Deallocate(made, bytes_);
   return OkStatus();
 }
 

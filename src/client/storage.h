@@ -28,7 +28,7 @@ class Storage : public Counted<Storage> {
   static Result<Ref<Storage>> WrapDevice(Device& device, std::byte* data, int64_t bytes);
   ~Storage();
 
-  // Before a write, of one thread at a time.
+  // Before a write, or to know the address.
   Status Materialise();
   // Null for reserved memory before Materialise.
   std::byte* data() const { return data_.load(std::memory_order_acquire); }
