@@ -116,8 +116,27 @@ class Rows {
 
   // --- Software-pipelined rows
 
+  // Whether no staged row is read later than in the next walk. In a pipeline each walk is a row
+  // ahead of the next one, and there is one staged row: later walks would find another row in it.
+  bool StagedRowsAreReadNext() const {
+    for (ParamId param : s_.staged) {
+      size_t stored = walks_.size(), read = 0;
+      for (size_t w = 0; w < walks_.size(); ++w) {
+        const Stage& stage = kernel_.stages[walks_[w]];
+        for (const Node& n : stage.nodes) {
+          if (n.kind == Node::Kind::kLoad && n.param == param) read = w;
+        }
+        for (const Store& store : stage.stores) {
+          if (store.param == param) stored = std::min(stored, w);
+        }
+      }
+      if (read > stored + 1) return false;
+    }
+    return true;
+  }
+
   void Pipeline() {
-    if (walks_.size() != s_.stages.size()) return;
+    if (walks_.size() != s_.stages.size() || !StagedRowsAreReadNext()) return;
     for (const Stage& stage : kernel_.stages) {
       if (stage.variables.size() != 1) return;
     }
