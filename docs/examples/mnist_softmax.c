@@ -28,12 +28,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "kiln/kiln.h"
 #include "mnist_softmax/graph.h"
 #include "parts/common.h"
+#include "parts/curve.h"
 #include "parts/digits.h"
 
 #ifndef EXAMPLES
@@ -133,22 +132,12 @@ static float run_step(const mode* m, state* s, batch b) {
   return loss;
 }
 
-static void show_progress(const char* name, size_t done, size_t steps, float loss) {
-  static const char kBar[] = "########################################";
-  int width = (int)strlen(kBar), filled = (int)(done * (size_t)width / steps);
-  printf("\r%-9s [%.*s%*s] %zu/%zu  loss %.4f ", name, filled, kBar, width - filled, "", done,
-         steps, (double)loss);
-  if (done == steps) printf("\r\033[K"); /* wipes the line */
-  fflush(stdout);
-}
-
 static int compare_doubles(const void* a, const void* b) {
   double x = *(const double*)a, y = *(const double*)b;
   return (x > y) - (x < y);
 }
 
 static void train(mode* m, state* s, const data_set* data, size_t steps) {
-  int terminal = isatty(STDOUT_FILENO);
   double total = 0;
   m->losses = allocate(steps, sizeof(float));
   m->microseconds = allocate(steps, sizeof(double));
@@ -157,8 +146,10 @@ static void train(mode* m, state* s, const data_set* data, size_t steps) {
     m->losses[i] = run_step(m, s, data->batches[i % data->batch_count]);
     m->microseconds[i] = 1e6 * (now_in_seconds() - start);
     total += m->microseconds[i];
-    if (terminal && ((i + 1) % 50 == 0 || i + 1 == steps)) {
-      show_progress(m->name, i + 1, steps, m->losses[i]);
+    if ((i + 1) % 50 == 0 || i + 1 == steps) {
+      char loss[32];
+      snprintf(loss, sizeof(loss), "loss %.4f", (double)m->losses[i]);
+      show_progress(m->name, i + 1, steps, loss);
     }
   }
   qsort(m->microseconds, steps, sizeof(double), compare_doubles);

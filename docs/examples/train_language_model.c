@@ -10,12 +10,10 @@
  *
  * Test: --text DIR/../getting-started.md --out OUT --steps 3 */
 #define _POSIX_C_SOURCE 200809L
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "language_model/training.h"
 #include "parts/common.h"
@@ -107,7 +105,7 @@ int main(int argc, char** argv) {
   const options o = parse_options(argc, argv);
   kiln_context* context;
   kiln_device* device = open_device(o.device, o.threads, &context);
-  if (mkdir(o.out, 0777) != 0 && errno != EEXIST) fail("%s: %s", o.out, strerror(errno));
+  make_folder(o.out);
 
   size_t size;
   char* text = read_file(o.text, &size);

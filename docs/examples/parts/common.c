@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,6 +79,10 @@ int write_file(const char* path, const void* bytes, size_t size) {
   if (failed && file) remove(other);
   free(other);
   return error;
+}
+
+void make_folder(const char* path) {
+  if (mkdir(path, 0777) != 0 && errno != EEXIST) fail("%s: %s", path, strerror(errno));
 }
 
 double now_in_seconds(void) {
@@ -162,4 +167,17 @@ kiln_graph* new_graph(kiln_context* context, const char* name) {
   kiln_graph* graph;
   check(kiln_graph_create(context, name, strlen(name), &graph), name);
   return graph;
+}
+
+kiln_buffer* text_pieces(kiln_device* device, const char* text, size_t size, int64_t count,
+                         int64_t length, uint64_t seed) {
+  int32_t* characters = allocate((size_t)(count * length), sizeof(int32_t));
+  const int64_t dims[] = {count, length};
+  for (int64_t i = 0; i < count; ++i) {
+    const char* piece = text + random_bits(&seed) % (size - (size_t)length + 1);
+    for (int64_t k = 0; k < length; ++k) characters[i * length + k] = (unsigned char)piece[k];
+  }
+  kiln_buffer* pieces = s32_buffer(device, dims, 2, characters);
+  free(characters);
+  return pieces;
 }

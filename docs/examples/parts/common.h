@@ -38,6 +38,9 @@ char* read_file(const char* path, size_t* size);
 /* Replaces a file: another process sees the old contents or the new. Returns 0, or an errno. */
 int write_file(const char* path, const void* bytes, size_t size);
 
+/* Makes a folder, unless it is there. */
+void make_folder(const char* path);
+
 double now_in_seconds(void);
 
 /* A hash of the bytes and of an earlier hash, by FNV-1a; begin with HASH_START. */
@@ -63,6 +66,11 @@ kiln_graph* new_graph(kiln_context* context, const char* name);
 kiln_buffer* f32_buffer(kiln_device* device, const int64_t* dims, size_t rank, const float* values);
 kiln_buffer* s32_buffer(kiln_device* device, const int64_t* dims, size_t rank,
                         const int32_t* values);
+
+/* Random pieces of a text, s32[count,length] of its bytes.
+ *   size  at least `length` */
+kiln_buffer* text_pieces(kiln_device* device, const char* text, size_t size, int64_t count,
+                         int64_t length, uint64_t seed);
 
 #ifdef __cplusplus
 }

@@ -90,9 +90,14 @@ void save_loop(const training_loop* loop, const char* path) {
   free(arrays);
 }
 
-void load_loop(training_loop* loop, const char* path) {
+int load_loop(training_loop* loop, const char* path) {
   kiln_safetensors* file;
-  check(kiln_safetensors_open(path, strlen(path), &file), path);
+  kiln_error* error = kiln_safetensors_open(path, strlen(path), &file);
+  if (error && kiln_error_code(error) == KILN_NOT_FOUND) {
+    kiln_error_release(error);
+    return 0;
+  }
+  check(error, path);
   for (size_t i = 0; i < loop->count; ++i) {
     size_t length;
     const char* name = kiln_executable_argument_name(loop->step, i, &length);
@@ -101,4 +106,5 @@ void load_loop(training_loop* loop, const char* path) {
   }
   kiln_safetensors_release(file);
   loop->from_file = 1;
+  return 1;
 }

@@ -32,10 +32,11 @@ void run_loop(training_loop* loop, kiln_buffer* const* batch, size_t batch_count
 float evaluate_loop(const training_loop* loop, kiln_graph* graph, size_t count,
                     kiln_buffer* const* batch, size_t batch_count);
 
-/* Writes the values to a safetensors file under the names of the step's arguments, and reads them.
- */
+/* Writes the values to a safetensors file under the names of the step's arguments. */
 void save_loop(const training_loop* loop, const char* path);
-void load_loop(training_loop* loop, const char* path);
+
+/* Reads the values from such a file; returns 0 if there is none. */
+int load_loop(training_loop* loop, const char* path);
 
 #ifdef __cplusplus
 }
