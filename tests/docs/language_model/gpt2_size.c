@@ -70,7 +70,7 @@ static void write_tokenizer(const char* folder) {
 
 void test_gpt2_size(const char* out, const char* example) {
   machine m = make_machine();
-  char* folder = make_folder(out, "gpt2_size");
+  char* folder = make_test_folder(out, "gpt2_size");
   write_model(m, folder);
   release_machine(m);
   write_tokenizer(folder);

@@ -21,7 +21,7 @@ machine make_machine(void) {
 
 void release_machine(machine m) { kiln_context_release(m.context); }
 
-char* make_folder(const char* out, const char* name) {
+char* make_test_folder(const char* out, const char* name) {
   char* folder = format_text("%s/%s", out, name);
   if (mkdir(folder, 0777) != 0 && errno != EEXIST) fail("%s: %s", folder, strerror(errno));
   return folder;

@@ -265,7 +265,7 @@ void test_trained_model(architecture_kind architecture, const char* text_file, c
   size_t size;
   char* text = read_file(text_file, &size);
   if (!text || size < TEXT) fail("%s: no text of %d bytes", text_file, TEXT);
-  char* folder = make_folder(out, architecture == GPT2 ? "gpt2" : "llama");
+  char* folder = make_test_folder(out, architecture == GPT2 ? "gpt2" : "llama");
   const model_config config = small_config(architecture, 64, 2, 256);
   const double start = now_in_seconds();
   training t = make_training(&config, BATCH, LENGTH, 1, m.context, m.device);

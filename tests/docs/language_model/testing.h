@@ -40,7 +40,7 @@ void test_gpt2_size(const char* out, const char* example);
 char* write_byte_names(char* to);
 
 /* OUT/NAME, a folder that is there and empty but for what an earlier run of the test left. */
-char* make_folder(const char* out, const char* name);
+char* make_test_folder(const char* out, const char* name);
 
 /* Runs a command of the shell and returns what it prints on both outputs, to be freed. */
 char* run_command(const char* command);

@@ -134,7 +134,7 @@ static void write_text(const char* folder, const char* name, const char* text) {
  * they are. */
 static void write_tokenizer_json(const char* out, const char* name, const char* pre_tokenizer,
                                  int whole_words, const char* vocabulary, const char* merges) {
-  char* folder = make_folder(out, name);
+  char* folder = make_test_folder(out, name);
   char* json = format_text(
       "{\"added_tokens\": [{\"id\": 263, \"content\": \"<|endoftext|>\"}], \"normalizer\": null,\n"
       " \"pre_tokenizer\": %s,\n \"model\": {\"type\": \"BPE\", \"ignore_merges\": %s, \"vocab\": "
@@ -161,7 +161,7 @@ static void write_tokenizers(const char* out) {
   }
   strcat(vocabulary, ", \"xyz\": 264");
   char* names = format_text("{%s, \"<|endoftext|>\": 263}", vocabulary);
-  char* pair = make_folder(out, "pair");
+  char* pair = make_test_folder(out, "pair");
   write_text(pair, "vocab.json", names);
   write_text(pair, "merges.txt", merges);
   write_tokenizer_json(out, "whole", "{\"type\": \"ByteLevel\", \"add_prefix_space\": false}", 0,
@@ -220,7 +220,7 @@ static void test_pairs(const tokenizer* t) {
 }
 
 static tokenizer* read_from(const char* out, const char* name, int64_t vocabulary) {
-  char* folder = make_folder(out, name);
+  char* folder = make_test_folder(out, name);
   tokenizer* t = read_tokenizer(folder, vocabulary);
   free(folder);
   return t;

@@ -126,7 +126,7 @@ static void test_llama_config(const char* out) {
       " \"attention_bias\": false, \"mlp_bias\": false, \"rope_scaling\": {\"factor\": 32.0,\n"
       " \"high_freq_factor\": 4.0, \"low_freq_factor\": 1.0, \"rope_type\": \"llama3\",\n"
       " \"original_max_position_embeddings\": 8192}}";
-  char* folder = make_folder(out, "llama_config");
+  char* folder = make_test_folder(out, "llama_config");
   char* path = format_text("%s/config.json", folder);
   CHECK(write_file(path, kConfig, strlen(kConfig)) == 0);
   const model_config c = read_config(folder);
@@ -207,7 +207,7 @@ static void write_array(machine m, const char* folder, const char* file, const c
 /* Two files by an index, with f16 and with the names of whole GPT-2 models; an array that has its
  * type already is not copied. */
 static void test_files(machine m, const char* out) {
-  char* folder = make_folder(out, "files");
+  char* folder = make_test_folder(out, "files");
   const int64_t five[] = {5}, square[] = {2, 2};
   const float numbers[] = {1, 2, 3, 4};
   write_array(m, folder, "one.safetensors", "transformer.ln_f.bias", KILN_F16, five, 1, kHalves,
