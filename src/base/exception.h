@@ -21,4 +21,15 @@ Status Try(F&& f) noexcept {
   }
 }
 
+// The status with context() -> text, or without one if there is no memory for it.
+template <typename Context>
+Status WithContextIfPossible(const Status& status, Context&& context) noexcept {
+  Status named = status;
+  (void)Try([&] {
+    named = status.WithContext(std::forward<Context>(context)());
+    return OkStatus();
+  });
+  return named;
+}
+
 }  // namespace kiln

@@ -121,12 +121,8 @@ kiln_graph::~kiln_graph() {
 
 void kiln_graph::Fail(const Status& status) {
   if (!status_.ok()) return;
-  status_ = status;
-  // There may be no memory for the name.
-  (void)kiln::Try([&] {
-    status_ = status.WithContext(Cat("graph '", module_->name(), "'"));
-    return OkStatus();
-  });
+  status_ =
+      kiln::WithContextIfPossible(status, [this] { return Cat("graph '", module_->name(), "'"); });
 }
 
 Status kiln_graph::CheckComplete() const {

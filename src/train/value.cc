@@ -221,12 +221,7 @@ Status CheckPositive(std::string_view name, double number) {
 }
 
 kiln_error* Fail(kiln_graph* graph, const char* function, const Status& status) noexcept {
-  Status named = status;
-  // There may be no memory for its name.
-  (void)Try([&] {
-    named = status.WithContext(function);
-    return OkStatus();
-  });
+  const Status named = WithContextIfPossible(status, [&] { return std::string_view(function); });
   return kiln_graph_fail(graph, static_cast<kiln_code>(named.code()), named.message().data(),
                          named.message().size());
 }
