@@ -276,9 +276,8 @@ namespace {
 // 32:
 // - of max.s16 and a comparison of its result it makes one instruction for sm_90 and sm_100,
 //   VIMNMX.S16x2, and takes the predicate of the upper half, which holds nothing;
-// - neg.s16 and abs.s16 whose result is extended it computes in 32 bits without a truncation, so
-// that
-//   -(-32768) is 32768.
+// - neg.s16 and abs.s16 whose result is extended it computes in 32 bits without a truncation:
+//   -(-32768) is 32768 then.
 class NarrowIntegers {
  public:
   explicit NarrowIntegers(llvm::Module& module) {

@@ -214,8 +214,7 @@ void Compare(const Case& c, const std::vector<Points<T>>& operands, const Litera
         });
     auto right = [&](T x, T y, double at_least) {
       if (no_signs) x = std::fabs(x), y = std::fabs(y);
-      if (y == 0 && x == 0 && c.signed_zeros && !no_signs)
-        return std::signbit(x) == std::signbit(y);
+      if (y == 0 && x == 0 && c.signed_zeros) return std::signbit(x) == std::signbit(y);
       return Distance(x, y, at_least) <= bound;
     };
     const bool ok = right(a.real(), e.real(), least[0]) && right(a.imag(), e.imag(), least[1]);
