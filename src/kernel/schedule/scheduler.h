@@ -43,6 +43,9 @@ class Scheduler {
 
   // --- Profitability
 
+  // How many simple ops on each element of a value cost as much as it does to store the value, of
+  // so many bytes, and to read it.
+  virtual int64_t OpsWorthStoring(int64_t bytes) const = 0;
   // Whether so many elementwise ops, and `heavy` ones among them, may be done on the elements of a
   // dot's operand each time that the gemm reads them.
   virtual bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,

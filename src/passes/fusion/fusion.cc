@@ -29,6 +29,9 @@ using kernel::FusionRole;
 // How many instructions are looked at to see that two do not depend on each other.
 constexpr int kDependenceBudget = 512;
 constexpr size_t kMaxOutputs = 8;
+// How many simple ops one after the other, of those that other kernels compute, too, a kernel
+// repeats. Without a limit each kernel along a chain of them would begin at its start.
+constexpr int64_t kMostRepeated = 8;
 // How many readers of an array are tried with each other.
 constexpr size_t kMostSiblings = 64;
 
@@ -105,22 +108,53 @@ class Fuser {
     return candidates;
   }
 
-  // A producer fused into several users of one consumer is computed several times. Worth it if its
-  // work is light, and its reads are hardly more than its result.
+  // The simple ops of a producer, for each of its elements.
+  static int64_t OpsOf(const Instruction& producer) {
+    const int64_t elements = std::max<int64_t>(producer.shape().num_elements(), 1);
+    return (kernel::CostOf(producer).flops + elements - 1) / elements;
+  }
+
+  int64_t RepeatedBehind(const Instruction& operand) const {
+    const auto at = repeated_.find(operand.id());
+    return at == repeated_.end() ? 0 : at->second;
+  }
+
+  // A producer that is fused into one of several users is computed several times. Worth it if its
+  // work is light, together with that of other repeated producers that the kernel needs it for, and
+  // its reads are hardly more than its result.
   bool MayRepeat(const Instruction& producer) {
-    if (producer.IsRoot()) return false;
+    if (producer.IsRoot() || stored_.Contains(producer.id())) return false;
     if (IsFreeToRepeat(producer.opcode())) return true;
-    kernel::Cost cost = kernel::CostOf(producer);
-    if (kernel::RoleOf(producer) != FusionRole::kElemental || cost.transcendentals > 0) {
+    if (kernel::RoleOf(producer) != FusionRole::kElemental ||
+        kernel::CostOf(producer).transcendentals > 0) {
       return false;
     }
-    if (cost.flops > 4 * producer.shape().num_elements() ||
-        OperandBytes(producer) > 2 * producer.shape().byte_size()) {
+    const int64_t bytes = producer.shape().byte_size(), ops = OpsOf(producer);
+    const auto others = static_cast<int64_t>(producer.users().size()) - 1;
+    if (RepeatedBehind(producer) + ops > kMostRepeated) {
+      stored_.Insert(producer.id());
+      return false;
+    }
+    if (ops > kMostRepeated / 2 || ops * others > scheduler_.OpsWorthStoring(bytes) ||
+        OperandBytes(producer) > 2 * bytes) {
       return false;
     }
     return std::all_of(producer.users().begin(), producer.users().end(), [&](Instruction* user) {
       return kernel::CanFuseProducer(producer, *user, scheduler_).fuse;
     });
+  }
+
+  // That the kernel at hand takes in the producer, or a copy.
+  void NoteRepeats(const Instruction& producer, bool is_copy) {
+    const int64_t ops = RepeatedBehind(producer) + (is_copy ? OpsOf(producer) : 0);
+    repeated_.erase(producer.id());
+    if (ops == 0) return;
+    for (const Instruction* operand : producer.operands()) {
+      // Less work than its reader is.
+      if (operand->shape().num_elements() < producer.shape().num_elements()) continue;
+      int64_t& most = repeated_[operand->id()];
+      most = std::max(most, ops);
+    }
   }
 
   // Whether `later` would read an array of the producer's operands after an in-place update of it,
@@ -160,10 +194,12 @@ class Fuser {
       if (gone_.Contains(order[i].id)) continue;
       Instruction* consumer = order[i].instruction;
       if (kernel::RoleOf(*consumer) == FusionRole::kNone || consumer->IsConstant()) continue;
+      repeated_.clear();
       while (Instruction* producer = ProducerFor(consumer)) {
         bool last_use = producer->users().size() == 1 && !producer->IsRoot();
         gone_.Insert(consumer->id());
         if (last_use) gone_.Insert(producer->id());
+        NoteRepeats(*producer, !last_use);
         consumer = MergeProducer(producer, consumer);
         Revive(consumer);
         changed_ = true;
@@ -319,6 +355,10 @@ class Fuser {
   // Readers of the array at hand that are no siblings, by their ids.
   std::set<std::pair<int64_t, int64_t>> strangers_;
   const Ids* among_ = nullptr;  // the only producers; null: all
+  // Of the kernel that producers are fused into: by the id of an operand, how many repeated ops one
+  // after the other it is read for.
+  std::unordered_map<int64_t, int64_t> repeated_;
+  Ids stored_;  // what a kernel reads behind as many as it repeats: others read it, too
   // Arrays that some reader updates in place: few, where arrays may have very many readers.
   std::unordered_set<const Instruction*> updated_;
   // Of the search for a dependence: its number, and the last one that saw each instruction, by id.

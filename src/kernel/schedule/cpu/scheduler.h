@@ -18,6 +18,7 @@ class CpuScheduler : public Scheduler {
   bool BundlePays(double microseconds) const override;
   KernelSchedule ScheduleBundle(const std::vector<KernelPart>& parts,
                                 const std::vector<const ScheduledKernel*>& kernels) const override;
+  int64_t OpsWorthStoring(int64_t bytes) const override { return bytes <= cpu_.l2_bytes ? 2 : 8; }
   bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
                     bool heavy) const override;
   bool SpoilsGemm(const Kernel& fused, const ir::Instruction& dot) const override;

@@ -20,6 +20,7 @@ class GpuScheduler : public Scheduler {
   bool BundlePays(double) const override { return true; }
   KernelSchedule ScheduleBundle(const std::vector<KernelPart>& parts,
                                 const std::vector<const ScheduledKernel*>& kernels) const override;
+  int64_t OpsWorthStoring(int64_t) const override { return 8; }
   bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
                     bool heavy) const override;
   bool SpoilsGemm(const Kernel&, const ir::Instruction&) const override { return false; }
