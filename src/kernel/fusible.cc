@@ -623,21 +623,19 @@ namespace {
 // reads the operand.
 bool MayShareInBundle(const Instruction& bundle, int64_t operand, int64_t output,
                       FusionAnalysis& analysis) {
-  auto parts = PartsOf(bundle);
-  if (!parts.ok()) return false;
-  bool may = false;
-  for (const BundlePart& part : *parts) {
-    auto made = std::ranges::find(part.results, output);
-    auto read = std::ranges::find(part.operands, operand);
-    if (made == part.results.end()) {
-      if (read != part.operands.end()) return false;
-    } else if (read != part.operands.end()) {
-      may = std::ranges::count(part.operands, operand) == 1 &&
-            MayShareBuffer(*part.kernel, read - part.operands.begin(), made - part.results.begin(),
-                           analysis);
-    }
+  const Computation& parts = *bundle.called(0);
+  if (parts.root()->opcode() != Opcode::kTuple) return false;
+  const Instruction *maker = parts.root()->operand(output), *read = parts.parameter(operand);
+  int64_t result = 0;
+  if (maker->opcode() == Opcode::kGetTupleElement) {
+    result = maker->attributes().Int(Attr::kIndex);
+    maker = maker->operand(0);
   }
-  return may;
+  if (read->users().size() != 1 || read->users()[0] != maker) return false;
+  const auto operands = maker->operands();
+  return maker->opcode() == Opcode::kFusion && std::ranges::count(operands, read) == 1 &&
+         MayShareBuffer(*maker, std::ranges::find(operands, read) - operands.begin(), result,
+                        analysis);
 }
 
 }  // namespace

@@ -29,6 +29,17 @@ std::span<Instruction* const> Ordered(const Instruction& i, std::array<Instructi
   return storage;
 }
 
+size_t HashOf(const ir::Computation& c) {
+  size_t hash = static_cast<size_t>(c.instruction_count());
+  for (Instruction* i : c.instructions()) {
+    hash = hash * 31 + static_cast<size_t>(i->opcode());
+    if (!i->shape().is_array()) continue;
+    hash = hash * 31 + static_cast<size_t>(i->shape().type());
+    if (i->IsConstant()) hash = hash * 31 + HashBytes(i->literal());
+  }
+  return hash;
+}
+
 size_t HashOf(const Instruction& i) {
   size_t hash = static_cast<size_t>(i.opcode()) * 31 + i.attributes().Hash();
   std::array<Instruction*, 2> ordered;
@@ -42,6 +53,8 @@ size_t HashOf(const Instruction& i) {
     hash = hash * 31 + static_cast<size_t>(i.shape().type());
   }
   if (i.IsConstant() && i.shape().is_array()) hash = hash * 31 + HashBytes(i.literal());
+  // Fusions of one array may be very many.
+  for (const ir::Computation* callee : i.called()) hash = hash * 31 + HashOf(*callee);
   return hash;
 }
 
@@ -57,15 +70,6 @@ bool Same(const Instruction& a, const Instruction& b) {
     if (!IsSameComputation(*a.called(c), *b.called(c))) return false;
   }
   return !a.IsConstant() || a.literal() == b.literal();
-}
-
-size_t HashOf(const ir::Computation& c) {
-  size_t hash = static_cast<size_t>(c.instruction_count());
-  for (Instruction* i : c.instructions()) {
-    hash = hash * 31 + static_cast<size_t>(i->opcode());
-    if (i->shape().is_array()) hash = hash * 31 + static_cast<size_t>(i->shape().type());
-  }
-  return hash;
 }
 
 // reduce(x, f), reduce(y, g) => reduce(x, f), reduce(y, f)   where f and g are equal computations,
