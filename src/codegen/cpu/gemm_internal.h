@@ -144,6 +144,38 @@ std::vector<llvm::Value*> EmitOuterTile(Emitter& e, const TileOperands& operands
 // Emits mr * nr inner products; scalars, row by row.
 std::vector<llvm::Value*> EmitInnerTile(Emitter& e, const TileOperands& operands);
 
+// Where the operands are: `c`, or the function `finish` to which tiles of results are handed.
+struct LoopOperands {
+  llvm::Value* a = nullptr;
+  llvm::Value* b = nullptr;
+  llvm::Value* c = nullptr;
+  llvm::Value* scratch = nullptr;
+  llvm::Value* finish = nullptr;
+};
+
+// void finish(frame, args, tile, batch, row, first_row, vector, first_vector): of the tile in
+// memory that begins with a row and a vector of the results, the rows and vectors from the first
+// on.
+llvm::FunctionType* FinishType(llvm::LLVMContext& context);
+
+// Vector (i, v) of a tile, which begins at a row and vector of the results.
+llvm::Value* SlotOf(Emitter& e, llvm::Value* tile, llvm::Value* i, llvm::Value* v);
+
+// Calls `body` for the vectors of a tile, but for the rows and vectors that an earlier tile or
+// panel has covered.
+void ForEachVector(Emitter& e, llvm::Value* first_row, llvm::Value* first_vector,
+                   const std::function<void(llvm::Value*, llvm::Value*)>& body);
+
+// Puts a vector of a tile in memory into C, which begins at `c`.
+void StoreResults(Emitter& e, llvm::Value* slot, llvm::Value* c, llvm::Value* row,
+                  llvm::Value* vector);
+
+// Whether a gemm's accumulators go straight to C.
+bool IsDirect(const kernel::GemmProblem& p, const kernel::GemmSchedule& s);
+
+// Emits all of a gemm: the loops around its tiles.
+void EmitLoops(Emitter& e, const LoopOperands& operands);
+
 // Packs `count` panels from `panel` on, panel_bytes apart: of each, k steps of nv vectors.
 // `source` is B's first column at the first step.
 void EmitPackPanels(Emitter& e, llvm::Value* source, llvm::Value* panel, llvm::Value* count,

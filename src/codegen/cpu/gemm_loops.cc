@@ -1,0 +1,456 @@
+// The loops around the register tiles, and their results.
+#include <algorithm>
+
+#include "base/integers.h"
+#include "codegen/cpu/gemm_internal.h"
+#include "llvm/IR/Module.h"
+
+namespace kiln::codegen::gemm {
+
+using kernel::GemmB;
+using kernel::GemmBatchDimension;
+using kernel::GemmKind;
+using llvm::Value;
+
+llvm::FunctionType* FinishType(llvm::LLVMContext& context) {
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context);
+  llvm::Type* i64 = llvm::Type::getInt64Ty(context);
+  return llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                                 {pointer, pointer, pointer, i64, i64, i64, i64, i64}, false);
+}
+
+Value* SlotOf(Emitter& e, Value* tile, Value* i, Value* v) {
+  return e.Offset(tile, e.Add(e.Scale(i, e.s.nv * e.vector_bytes), e.Scale(v, e.vector_bytes)));
+}
+
+void ForEachVector(Emitter& e, Value* first_row, Value* first_vector,
+                   const std::function<void(Value*, Value*)>& body) {
+  e.Loop(first_row, e.Int(e.s.mr), 1, "row", [&](Value* i) {
+    e.Loop(first_vector, e.Int(e.s.nv), 1, "vector", [&](Value* v) { body(i, v); });
+  });
+}
+
+void StoreResults(Emitter& e, Value* slot, Value* c, Value* row, Value* vector) {
+  const kernel::GemmProblem& p = e.p;
+  Value* n = e.Scale(vector, e.s.lanes);
+  Value* left = e.b.CreateSub(e.Int(p.n), n);
+  Value* to = e.Offset(c, e.Scale(row, p.c_m * e.element_bytes));
+  to = e.Offset(to, e.Scale(n, p.c_n * e.element_bytes));
+  if (p.c_n == 1 || p.n == 1) {
+    Value* mask = e.ragged ? e.Mask(left) : nullptr;
+    return e.StoreVector(e.LoadVector(slot, nullptr, true), to, mask, false);
+  }
+  Value* lanes = e.ragged ? e.Min(left, e.Int(e.s.lanes)) : e.Int(e.s.lanes);
+  e.Loop(e.Int(0), lanes, 1, "lane", [&](Value* lane) {
+    Value* x = e.Load(e.element, e.Offset(slot, e.Scale(lane, e.element_bytes)), e.element_bytes);
+    e.b.CreateAlignedStore(x, e.Offset(to, e.Scale(lane, p.c_n * e.element_bytes)),
+                           llvm::Align(static_cast<uint64_t>(e.element_bytes)));
+  });
+}
+
+bool IsDirect(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
+  return s.kind == GemmKind::kOuter && s.k_blocks == 1 && (p.c_n == 1 || p.n == 1);
+}
+
+namespace {
+
+// How far ahead of inner products their columns are asked for, about: a page of 4 kB at a core's
+// share of the memory takes as long to be read as its address takes to be translated, so that the
+// translations of several have to be under way.
+constexpr int64_t kInnerAheadBytes = 12 << 10;
+
+// The loops around the register tile.
+class GemmLoops {
+ public:
+  GemmLoops(Emitter& e, const LoopOperands& operands)
+      : e_(e),
+        p_(e.p),
+        s_(e.s),
+        a_(operands.a),
+        b_(operands.b),
+        c_(operands.c),
+        finish_(operands.finish) {
+    // A call reuses the slots from its first item on: they stay in the cache, and concurrent calls
+    // use different ones.
+    if (s_.scratch_bytes > 0) {
+      slot_ = e.Offset(operands.scratch, e.Scale(e.function->getArg(2), s_.slot_bytes));
+    }
+    direct_ = !finish_ && IsDirect(p_, s_);
+    if (!direct_ && s_.k_blocks == 1) {
+      auto* type = llvm::ArrayType::get(e.vector, static_cast<uint64_t>(s_.mr * s_.nv));
+      llvm::AllocaInst* tile = e.b.CreateAlloca(type);
+      tile->setAlignment(llvm::Align(64));
+      tile_ = tile;
+    }
+  }
+
+  void Emit() {
+    Value* end = e_.function->getArg(3);
+    Values none;
+    EmitStepLoop(
+        e_.b, e_.function->getArg(2), end, none,
+        [&](Value* item, Values&) { return Items(item, e_.b.CreateSub(end, item)); },
+        e_.FormOf("item"));
+    e_.b.CreateRetVoid();
+  }
+
+ private:
+  // A run of tiles or panels: the first, and how many.
+  struct Run {
+    Value* first;
+    Value* count;
+  };
+
+  // Takes the remainder by `count` off `rest`.
+  Value* TakeIndex(Value*& rest, Value* count) {
+    if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(count); c && c->isOne()) return e_.Int(0);
+    Value* index = e_.b.CreateURem(rest, count);
+    rest = e_.b.CreateUDiv(rest, count);
+    return index;
+  }
+
+  // Does as many of the next `left` items as make a block, and returns their count.
+  Value* Items(Value* item, Value* left) {
+    Value* rest = item;
+    Run panels;
+    Run tiles;
+    Value* done;
+    auto most_panels = [&](Value* items) {
+      if (s_.block_n == 1) return static_cast<Value*>(e_.Int(1));
+      Value* count = e_.Min(items, e_.b.CreateSub(e_.shape.n_panels, panels.first));
+      return e_.shape.block_n == e_.shape.n_panels ? count : e_.Min(count, e_.shape.block_n);
+    };
+    auto most_tiles = [&](Value* blocks) {
+      Value* left_tiles = e_.b.CreateSub(e_.Int(s_.m_tiles), tiles.first);
+      return e_.Min(e_.Scale(blocks, s_.block_m), left_tiles);
+    };
+    if (s_.items_along_m && s_.m_blocks > 1) {
+      // All rows of some panels, or some rows of one.
+      Value* m_block = TakeIndex(rest, e_.Int(s_.m_blocks));
+      panels.first = TakeIndex(rest, e_.shape.n_panels);
+      tiles.first = e_.Scale(m_block, s_.block_m);
+      Value* all = e_.Int(s_.m_blocks);
+      Value* whole =
+          e_.b.CreateAnd(e_.b.CreateICmpEQ(m_block, e_.Int(0)), e_.b.CreateICmpSGE(left, all));
+      Value* blocks = e_.Min(e_.b.CreateSub(all, m_block), left);
+      panels.count = e_.b.CreateSelect(whole, most_panels(e_.b.CreateUDiv(left, all)), e_.Int(1));
+      tiles.count = most_tiles(blocks);
+      done = e_.b.CreateMul(panels.count, blocks);
+    } else {
+      panels.first = TakeIndex(rest, e_.shape.n_panels);
+      panels.count = most_panels(left);
+      tiles.first = e_.Scale(TakeIndex(rest, e_.Int(s_.m_blocks)), s_.block_m);
+      tiles.count = s_.m_tiles % s_.block_m == 0 ? e_.Int(s_.block_m) : most_tiles(e_.Int(1));
+      done = panels.count;
+    }
+    outer_batch_ = p_.BatchSize() == s_.row_batches ? e_.Int(0) : rest;
+    SetBatch(e_.Scale(outer_batch_, s_.row_batches));
+    Value* b = b_;
+    if (s_.b != GemmB::kPrepacked) {
+      b = e_.Offset(b, e_.BatchOffset(indices_, &GemmBatchDimension::b, e_.b_bytes));
+    }
+    e_.Loop(e_.Int(0), e_.shape.k_blocks, 1, "k.block",
+            [&](Value* k_block) { Block(b, k_block, tiles, panels); });
+    return done;
+  }
+
+  // Where A and C are of one of the batch.
+  void SetBatch(Value* batch) {
+    batch_ = batch;
+    indices_ = e_.BatchIndices(batch_);
+    a_item_ = a_;
+    if (!s_.pack_a) {
+      a_item_ = e_.Offset(a_, e_.BatchOffset(indices_, &GemmBatchDimension::a, e_.a_bytes));
+    }
+    if (c_ != nullptr) {
+      c_item_ = e_.Offset(c_, e_.BatchOffset(indices_, &GemmBatchDimension::c, e_.element_bytes));
+    }
+  }
+
+  // All tiles of the items, for one block of k.
+  void Block(Value* b, Value* k_block, const Run& tiles, const Run& panels) {
+    k_block_ = k_block;
+    k_ = e_.KCount(k_block);
+    Value* k_first = e_.Scale(k_block, s_.kc);
+    if (s_.b != GemmB::kPrepacked) {
+      b = e_.Offset(b, e_.KOffsetB(k_block));
+    }
+    b_block_ = b;
+    auto pack = [&](Value* panel, Value* count) {
+      EmitPackPanels(e_, b, panel, count, k_, slot_, e_.Int(s_.panel_stride));
+    };
+    auto packed = [&](Value* panel) { return e_.Offset(slot_, e_.Scale(panel, s_.panel_stride)); };
+    auto panel_b = [&](Value* panel) {
+      switch (s_.b) {
+        case GemmB::kInPlace:
+          return b;
+        case GemmB::kPackPanel:
+          return s_.panels_inner ? packed(panel) : slot_;
+        case GemmB::kPrepacked:
+          break;
+      }
+      return e_.Offset(b, e_.PackedBOffset(outer_batch_, k_block, e_.Add(panels.first, panel), k_));
+    };
+    if (s_.panels_inner) {
+      if (s_.b == GemmB::kPackPanel) pack(panels.first, panels.count);
+      e_.Loop(e_.Int(0), tiles.count, 1, "tile", [&](Value* i) {
+        e_.Loop(e_.Int(0), panels.count, 1, "panel", [&](Value* j) {
+          SetPanel(e_.Add(panels.first, j), panel_b(j));
+          Tile(k_first, tiles.first, i, j);
+        });
+      });
+      return;
+    }
+    e_.Loop(e_.Int(0), panels.count, 1, "panel", [&](Value* j) {
+      if (s_.b == GemmB::kPackPanel) pack(e_.Add(panels.first, j), e_.Int(1));
+      SetPanel(e_.Add(panels.first, j), panel_b(j));
+      e_.Loop(e_.Int(0), tiles.count, 1, "tile",
+              [&](Value* i) { Tile(k_first, tiles.first, i, j); });
+    });
+  }
+
+  // The shared values of a panel's tiles.
+  void SetPanel(Value* panel, Value* b) {
+    panel_ = panel;
+    vector_ = e_.PanelVector(panel);
+    mask_ = nullptr;
+    if (e_.ragged && s_.kind == GemmKind::kOuter && (direct_ || s_.b == GemmB::kInPlace)) {
+      Value* last = e_.Scale(e_.Add(vector_, e_.Int(s_.nv - 1)), s_.lanes);
+      mask_ = e_.n_vectors == s_.nv
+                  ? static_cast<Value*>(e_.Mask(p_.n - (s_.nv - 1) * int64_t{s_.lanes}))
+                  : e_.Mask(e_.b.CreateSub(e_.Int(p_.n), last));
+    }
+    b_panel_ = b;
+    if (s_.b == GemmB::kInPlace && s_.kind == GemmKind::kOuter) {
+      b_panel_ = e_.Offset(b, e_.Scale(vector_, s_.lanes * e_.b_bytes));
+    }
+  }
+
+  void Tile(Value* k_first, Value* first_tile, Value* tile, Value* panel_in_block) {
+    Value* tile_index = e_.Add(first_tile, tile);
+    if (s_.row_batches > 1) {
+      Value* rows = TakeIndex(tile_index, e_.Int(s_.row_tiles));
+      SetBatch(e_.Add(e_.Scale(outer_batch_, s_.row_batches), tile_index));
+      tile_index = rows;
+    }
+    row_ = e_.TileRow(tile_index);
+    TileOperands o{};
+    o.a_packed = s_.pack_a;
+    o.a_m = e_.shape.a_row;
+    o.a_k = e_.shape.a_step;
+    if (e_.any_a) {
+      Value* at = e_.Multiply(tile_index, e_.shape.a_tile);
+      if (p_.m % s_.mr != 0) {
+        Value* is_last = e_.b.CreateICmpEQ(tile_index, e_.Int(s_.m_tiles - 1));
+        at = e_.b.CreateSelect(is_last, e_.shape.a_last, at);
+      }
+      o.a = e_.Offset(e_.Offset(a_item_, at), e_.Multiply(k_first, o.a_k));
+    } else if (s_.pack_a) {
+      o.a = e_.Offset(a_item_, e_.PackedAOffset(batch_, tile_index, k_first));
+    } else {
+      o.a = e_.Offset(e_.Offset(a_item_, e_.Multiply(row_, o.a_m)), e_.KOffsetA(k_block_));
+    }
+    o.b = b_panel_;
+    o.k = k_;
+    const bool in_place = s_.b == GemmB::kInPlace;
+    o.b_packed = !in_place;
+    o.b_vector = s_.lanes * (in_place ? e_.b_bytes : e_.element_bytes);
+    if (s_.kind == GemmKind::kInner) {
+      InnerTiles(o);
+    } else {
+      o.b_k = in_place ? e_.shape.b_step : e_.Int(s_.nv * e_.vector_bytes);
+      o.mask = in_place ? mask_ : nullptr;
+      SetPrefetch(tile, o);
+      const IfForm form = {.after = "join", .after_last = true};
+      if (s_.k_blocks > 1) {
+        // Sums of the blocks of k before this one wait in the panel's slot.
+        tile_ = e_.Offset(slot_, e_.Add(e_.Scale(panel_in_block, s_.panel_stride),
+                                        e_.Scale(tile, s_.mr * s_.nv * e_.vector_bytes)));
+        tile_ = e_.Offset(tile_, s_.panel_bytes);
+        EmitIf(
+            e_.b, e_.b.CreateICmpEQ(k_block_, e_.Int(0)), [&] { ClearTile(); }, form);
+      }
+      std::vector<Value*> sums = EmitOuterTile(e_, o);
+      if (direct_) return StoreDirect(sums);
+      if (s_.k_blocks > 1) {
+        StoreTile(sums, true);
+        EmitIf(
+            e_.b, e_.b.CreateICmpEQ(e_.Add(k_block_, e_.Int(1)), e_.shape.k_blocks),
+            [&] { FinishTile(tile_index); }, form);
+        return;
+      }
+      StoreTile(sums, false);
+    }
+    FinishTile(tile_index);
+  }
+
+  // Fills the tile with the number that every sum keeps its bits with: of floats -0, because 0 + -0
+  // is 0. A loop is less to compile than a second way to store sums.
+  void ClearTile() {
+    llvm::Constant* none = IsFloat(p_.type) ? llvm::ConstantFP::getNegativeZero(e_.vector)
+                                            : llvm::Constant::getNullValue(e_.vector);
+    e_.Loop(e_.Int(0), e_.Int(s_.mr * s_.nv), 1, "clear", [&](Value* i) {
+      e_.StoreVector(none, e_.Offset(tile_, e_.Scale(i, e_.vector_bytes)), nullptr, true);
+    });
+  }
+
+  // Stores a register tile, adding to the present contents or replacing them.
+  void StoreTile(const std::vector<Value*>& sums, bool add) {
+    for (size_t i = 0; i < sums.size(); ++i) {
+      Value* to = e_.Offset(tile_, static_cast<int64_t>(i) * e_.vector_bytes);
+      Value* sum = add ? e_.Sum(e_.LoadVector(to, nullptr, true), sums[i]) : sums[i];
+      e_.StoreVector(sum, to, nullptr, true);
+    }
+  }
+
+  void FinishTile(Value* tile_index) {
+    Value* first_row = e_.Int(0);
+    if (p_.m % s_.mr != 0) first_row = e_.b.CreateSub(e_.Scale(tile_index, s_.mr), row_);
+    Value* first_vector = e_.Int(0);
+    if (e_.n_vectors % s_.nv != 0) {
+      first_vector = e_.b.CreateSub(e_.Scale(panel_, s_.nv), vector_);
+    }
+    if (finish_) {
+      llvm::Function* f = e_.function;
+      e_.b.CreateCall(
+          FinishType(f->getContext()), finish_,
+          {f->getArg(0), f->getArg(1), tile_, batch_, row_, first_row, vector_, first_vector});
+      return;
+    }
+    ForEachVector(e_, first_row, first_vector, [&](Value* i, Value* v) {
+      StoreResults(e_, SlotOf(e_, tile_, i, v), c_item_, e_.Add(row_, i), e_.Add(vector_, v));
+    });
+  }
+
+  // The next block of B is prefetched while this one is used: each tile prefetches a share of the
+  // panel at its own panel's position in the next block.
+  void SetPrefetch(Value* tile, TileOperands& o) {
+    if (!s_.prefetch_b) return;
+    Value* ahead = s_.panels_inner ? e_.shape.block_n : e_.Int(1);
+    const int64_t vector_bytes =
+        s_.lanes * (s_.b == GemmB::kPrepacked ? e_.element_bytes : e_.b_bytes);
+    const int64_t row_bytes = s_.nv * vector_bytes;
+    const int64_t tiles = s_.items_along_m ? s_.m_tiles : s_.block_m;
+    if (s_.b == GemmB::kPrepacked) {
+      const int64_t panel_bytes = s_.kc * row_bytes;
+      const int64_t share = (panel_bytes + tiles - 1) / tiles;
+      Value* next = e_.Offset(o.b, e_.Add(e_.Scale(ahead, panel_bytes), e_.Scale(tile, share)));
+      const int64_t step = (share * s_.unroll + s_.kc - 1) / s_.kc;
+      for (int64_t at = 0; at < step; at += kLineBytes) {
+        o.prefetch.push_back(e_.Offset(next, at));
+      }
+      o.prefetch_step = e_.Int(step);
+      return;
+    }
+    if (p_.b_n != 1 || !p_.IsLinearB()) return;
+    // The rows of an iteration in the next block of k, or of panels: the tiles share their lines.
+    // Tiles beyond the end prefetch cached lines.
+    const int64_t row_lines = (row_bytes + kLineBytes - 1) / kLineBytes;
+    const int64_t lines = s_.unroll * row_lines;
+    const int64_t share = (lines + tiles - 1) / tiles;
+    Value* next = e_.Offset(b_block_, e_.Scale(vector_, vector_bytes));
+    next = e_.Offset(
+        next, s_.k_blocks > 1 ? e_.Scale(e_.shape.b_step, s_.kc) : e_.Scale(ahead, row_bytes));
+    o.prefetch_step = e_.Scale(e_.shape.b_step, s_.unroll);
+    if (tiles == 1) {
+      for (int step = 0; step < s_.unroll; ++step) {
+        o.prefetch.push_back(e_.Offset(next, e_.Scale(e_.shape.b_step, step)));
+      }
+      o.prefetch_lines = row_lines;
+      return;
+    }
+    for (int64_t i = 0; i < share; ++i) {
+      Value* line = e_.Add(e_.Scale(tile, share), e_.Int(i));
+      Value* row = e_.b.CreateUDiv(line, e_.Int(row_lines));
+      Value* at = e_.b.CreateURem(line, e_.Int(row_lines));
+      Value* pointer = e_.Offset(
+          next, e_.Add(e_.Multiply(row, e_.shape.b_step), e_.Scale(at, kLineBytes)));
+      Value* left = e_.b.CreateICmpSLT(line, e_.Int(lines));
+      o.prefetch.push_back(e_.b.CreateSelect(left, pointer, o.b));
+    }
+  }
+
+  // Inner products fill the tile in memory, nr columns at a time.
+  void InnerTiles(TileOperands& o) {
+    Value* first = e_.Scale(vector_, s_.lanes);
+    Value* count = e_.Int(s_.nv * s_.lanes);
+    if (e_.ragged) count = e_.Min(count, e_.b.CreateSub(e_.Int(p_.n), first));
+    const int64_t column_bytes = p_.b_n * e_.b_bytes;
+    e_.Loop(e_.Int(0), count, s_.nr, "column", [&](Value* j) {
+      Value* column = e_.Add(first, j);
+      o.columns.clear();
+      for (int i = 0; i < s_.nr; ++i) {
+        // Columns beyond n repeat the last one.
+        Value* offset = e_.Int(i * column_bytes);
+        if (p_.n % s_.nr != 0) {
+          Value* left = e_.b.CreateSub(e_.Int(p_.n - 1), column);
+          offset = e_.Scale(e_.Min(e_.Int(i), left), column_bytes);
+        }
+        o.columns.push_back(offset);
+      }
+      o.b = e_.Offset(b_panel_, e_.Scale(column, column_bytes));
+      if (s_.prefetch_b && p_.b_n == p_.k) {
+        // Columns farther on, which follow these without a gap; at the end the last ones again.
+        const int64_t groups = CeilDiv(kInnerAheadBytes, s_.nr * column_bytes);
+        Value* last = e_.Int(std::max<int64_t>(p_.n - s_.nr, 0));
+        Value* ahead = e_.Min(e_.Add(column, e_.Int(groups * s_.nr)), last);
+        o.prefetch = {e_.Offset(b_panel_, e_.Scale(ahead, column_bytes))};
+        const int64_t step = s_.nr * s_.lanes * e_.b_bytes;
+        o.prefetch_step = e_.Int(step);
+        o.prefetch_lines = (step + kLineBytes - 1) / kLineBytes;
+      }
+      std::vector<Value*> sums = EmitInnerTile(e_, o);
+      Value* to = e_.Offset(tile_, e_.Scale(j, e_.element_bytes));
+      for (int i = 0; i < s_.mr; ++i) {
+        for (int c = 0; c < s_.nr; ++c) {
+          Value* at = e_.Offset(to, i * s_.nv * e_.vector_bytes + c * e_.element_bytes);
+          e_.b.CreateAlignedStore(sums[i * s_.nr + c], at,
+                                  llvm::Align(static_cast<uint64_t>(e_.element_bytes)));
+        }
+      }
+    });
+  }
+
+  void StoreDirect(const std::vector<Value*>& sums) {
+    const int64_t c_m = p_.c_m * e_.element_bytes;
+    Value* to = e_.Offset(c_item_, e_.Add(e_.Scale(row_, c_m), e_.Scale(vector_, e_.vector_bytes)));
+    for (int i = 0; i < s_.mr; ++i) {
+      for (int v = 0; v < s_.nv; ++v) {
+        e_.StoreVector(sums[i * s_.nv + v], e_.Offset(to, i * c_m + v * e_.vector_bytes),
+                       v == s_.nv - 1 ? mask_ : nullptr, false);
+      }
+    }
+  }
+
+  Emitter& e_;
+  const kernel::GemmProblem& p_;
+  const kernel::GemmSchedule& s_;
+  Value* a_;
+  Value* b_;
+  Value* c_;
+  Value* finish_;
+  Value* slot_ = nullptr;
+  Value* tile_ = nullptr;  // a register tile in memory, row by row
+  // Accumulators go straight to C.
+  bool direct_ = false;
+  // Of the item, block of k, panel and tile that is being emitted.
+  Value* outer_batch_ = nullptr;  // the batch but for what goes together
+  Value* batch_ = nullptr;
+  std::vector<Value*> indices_;
+  Value* a_item_ = nullptr;
+  Value* c_item_ = nullptr;
+  Value* k_block_ = nullptr;
+  Value* k_ = nullptr;
+  Value* panel_ = nullptr;
+  Value* vector_ = nullptr;
+  Value* mask_ = nullptr;
+  Value* b_panel_ = nullptr;
+  Value* b_block_ = nullptr;  // B from the block of k on, unpacked
+  Value* row_ = nullptr;
+};
+
+}  // namespace
+
+void EmitLoops(Emitter& e, const LoopOperands& operands) { GemmLoops(e, operands).Emit(); }
+
+}  // namespace kiln::codegen::gemm
