@@ -51,7 +51,9 @@ Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, program::
             return is_none();
           },
           [&](const kernel::CpuSortSchedule& s) { return EmitSort(session, function, k, s, cpu); },
-          [&](const kernel::CpuGemm& s) { return EmitGemmKernel(function, k, s, cpu); },
+          [&](const kernel::CpuGemm& s) {
+            return EmitGemmKernel(function, k, s, cpu, effort.own_gemm[id]);
+          },
           [&](const kernel::CpuBundle& s) {
             EmitBundle(session, function, lowered, s);
             return OkStatus();

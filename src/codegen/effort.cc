@@ -1,8 +1,13 @@
 #include "codegen/effort.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 
+#include "codegen/cpu/gemm.h"
+#include "codegen/cpu/gemm_kernel.h"
 #include "codegen/kernel_uses.h"
+#include "kernel/contraction.h"
 #include "program/steps.h"
 
 namespace kiln::codegen {
@@ -165,6 +170,30 @@ std::vector<program::KernelId> OfLittleTime(const LoweredProgram& lowered) {
   return kernels;
 }
 
+IdVector<program::KernelId, bool> OwnGemms(const LoweredProgram& lowered) {
+  IdVector<program::KernelId, bool> own(lowered.kernels.size());
+  auto gemm_of = [&](program::KernelId k) {
+    const auto* gemm = std::get_if<kernel::CpuGemm>(&lowered.kernels[k].schedule);
+    return gemm && gemm->role == kernel::CpuGemm::Role::kGemm ? gemm : nullptr;
+  };
+  bool any = false;
+  for (program::KernelId k : own.ids()) {
+    const kernel::CpuGemm* gemm = gemm_of(k);
+    own[k] = gemm && GainsByOwnGemm(lowered.kernels[k].kernel, *gemm);
+    any |= own[k];
+  }
+  if (!any) return own;
+  auto name_of = [](const kernel::CpuGemm& gemm) {
+    return SharedGemmName(gemm.contraction->problem, *gemm.schedule);
+  };
+  std::unordered_map<std::string, int> kernels;  // by their shared code
+  for (program::KernelId k : own.ids()) {
+    if (const kernel::CpuGemm* gemm = gemm_of(k)) ++kernels[name_of(*gemm)];
+  }
+  for (program::KernelId k : own.ids()) own[k] = own[k] && kernels[name_of(*gemm_of(k))] == 1;
+  return own;
+}
+
 }  // namespace
 
 Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool emulates_gpu) {
@@ -189,7 +218,11 @@ Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool
       effort.costs[k] /= kShortGain;
     }
   }
-  if (!effort.large) return effort;
+  if (!effort.large) {
+    effort.own_gemm = OwnGemms(lowered);
+    return effort;
+  }
+  effort.own_gemm.assign(lowered.kernels.size(), false);
   const auto uses = KernelUses(lowered);
   for (program::KernelId k : effort.quick.ids()) {
     const kernel::ScheduledKernel& kernel = lowered.kernels[k];

@@ -21,6 +21,9 @@ struct Effort {
   // Of each kernel of a CPU: its time is so small a part of the program's that its schedule is made
   // shorter.
   IdVector<program::KernelId, bool> shortened;
+  // Of each kernel of a CPU: a gemm that gains by code of its own, and would share its code with no
+  // other kernel, so that LLVM has little more to do.
+  IdVector<program::KernelId, bool> own_gemm;
   // Of each kernel, about how long LLVM takes, in no unit.
   IdVector<program::KernelId, int64_t> costs;
 };

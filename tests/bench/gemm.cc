@@ -58,7 +58,8 @@ struct Arrays {
 };
 
 codegen::GemmEpilogue BiasRelu(const Shape3& s) {
-  return [n = s.n](llvm::IRBuilder<>& b, const codegen::GemmVector& v) {
+  codegen::GemmEpilogue epilogue;
+  epilogue.emit = [n = s.n](llvm::IRBuilder<>& b, const codegen::GemmVector& v) {
     llvm::Function* f = b.GetInsertBlock()->getParent();
     llvm::Type* type = v.value->getType();
     const llvm::Align align(4);
@@ -84,6 +85,7 @@ codegen::GemmEpilogue BiasRelu(const Shape3& s) {
       b.CreateAlignedStore(sum, out, align);
     }
   };
+  return epilogue;
 }
 
 // One of our kernels with its operands.

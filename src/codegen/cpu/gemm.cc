@@ -25,6 +25,12 @@ namespace {
 constexpr int kMostRows = 14;
 // A shared gemm's argument that the shape begins with.
 constexpr size_t kFirstOfShape = 8;
+// Whether whole tiles meet their epilogue in registers, in code that is not shared.
+bool IsInRegisters(const llvm::Function& kernel, const kernel::GemmProblem& p,
+                   const kernel::GemmSchedule& s, const GemmEpilogue& epilogue) {
+  return epilogue.may_have_own_gemm && !kernel.hasOptNone() && s.kind == GemmKind::kOuter &&
+         s.k_blocks == 1 && (p.n % s.lanes == 0 || s.n_panels > 1);
+}
 
 // The epilogue of a tile. Without one the tile is stored into C, the kernel's argument `c`.
 llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProblem& problem,
@@ -50,7 +56,7 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
     result.m = e.Add(row, i);
     result.n = e.Scale(e.Add(vector, v), schedule.lanes);
     if (e.ragged) result.mask = e.Mask(e.b.CreateSub(e.Int(problem.n), result.n));
-    epilogue(e.b, result);
+    epilogue.emit(e.b, result);
   });
   e.b.CreateRetVoid();
   return f;
@@ -173,9 +179,11 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
                 const GemmEpilogue& epilogue) {
   KILN_RETURN_IF_ERROR(gemm::Check(problem, schedule));
   const SharedGemm shared(problem, schedule, operands);
+  const bool in_registers = IsInRegisters(*function, problem, schedule, epilogue);
   // Alone, a gemm without epilogue is less code, but for those that many are like.
-  const bool shares = epilogue || (!gemm::IsDirect(problem, schedule) &&
-                                   (shared.any_a() || shared.IsIn(*function->getParent())));
+  const bool shares = epilogue ? !in_registers
+                               : !gemm::IsDirect(problem, schedule) &&
+                                     (shared.any_a() || shared.IsIn(*function->getParent()));
   Emitter e(function, problem, schedule, shares ? nullptr : operands.a_prologue,
             shares ? nullptr : operands.b_prologue);
   LoopOperands at;
@@ -184,12 +192,15 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   if (!schedule.pack_a) at.a = e.Offset(at.a, problem.a_first * e.a_bytes);
   if (schedule.b != GemmB::kPrepacked) at.b = e.Offset(at.b, problem.b_first * e.b_bytes);
   if (schedule.scratch_bytes > 0) at.scratch = e.Arg(operands.scratch);
+  const bool has_edges = problem.m % schedule.mr != 0 || e.n_vectors % schedule.nv != 0 || e.ragged;
+  if (shares || (in_registers && has_edges)) {
+    at.finish = EmitFinish(*function, problem, schedule, operands.c, epilogue);
+  }
   if (!shares) {
-    at.c = e.Arg(operands.c);
-    gemm::EmitLoops(e, at);
+    if (!epilogue) at.c = e.Arg(operands.c);
+    gemm::EmitLoops(e, at, in_registers ? &epilogue : nullptr);
     return OkStatus();
   }
-  at.finish = EmitFinish(*function, problem, schedule, operands.c, epilogue);
   if (!at.scratch) at.scratch = llvm::Constant::getNullValue(e.b.getPtrTy());
   std::vector<Value*> args;
   for (llvm::Argument& arg : function->args()) args.push_back(&arg);

@@ -52,12 +52,34 @@ struct GemmVector {
   llvm::Value* mask = nullptr;
 };
 
-// The epilogue of a gemm: called once, in the loop over the vectors of a tile of results still in
-// the first-level cache. The builder stands in a function of its own, whose first two parameters
-// are those of the kernel. It stores what it computes; nothing else is stored. Every element is
-// visited exactly once, so that an output may take the place of an operand that is read at the same
-// index. It may add basic blocks, and leaves the builder at the end of its code.
-using GemmEpilogue = std::function<void(llvm::IRBuilder<>&, const GemmVector&)>;
+// An array that an epilogue reads at the place of each result, in vectors that are contiguous along
+// n. Strides are in elements.
+struct GemmRows {
+  int arg = 0;
+  int64_t element_bytes = 4;
+  int64_t first = 0;  // where the first row begins
+  int64_t m = 0;      // more than 0
+  std::vector<int64_t> batch;
+
+  bool operator==(const GemmRows&) const = default;
+};
+
+// The epilogue of a gemm. It stores what it computes; nothing else is stored.
+struct GemmEpilogue {
+  // Emits what is done with a vector of results. The builder stands in the kernel or in a function
+  // with the same first two parameters: mostly in the loop over the vectors of a tile of results
+  // still in the first-level cache. Every element is visited exactly once, so that an output may
+  // take the place of an operand that is read at the same index. It may add basic blocks, and
+  // leaves the builder at the end of its code.
+  std::function<void(llvm::IRBuilder<>&, const GemmVector&)> emit;
+  // Whether the gemm may have code of its own, which takes LLVM some five milliseconds: the
+  // epilogue is then part of it, once for each vector of a tile, which it finds in a register.
+  bool may_have_own_gemm = false;
+  // Such a gemm sums a tile while the lines that the epilogue wants of these are on their way.
+  std::vector<GemmRows> reads = {};
+
+  explicit operator bool() const { return emit != nullptr; }
+};
 
 // Fills the empty body of `function`, which has the signature of kiln_kernel_fn and the attributes
 // of the target. A, B and C do not overlap; C may be written by several threads at once with the

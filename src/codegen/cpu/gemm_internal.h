@@ -116,6 +116,16 @@ struct Emitter {
 // A line of the caches.
 constexpr int64_t kLineBytes = 64;
 
+// Lines that the loop over k asks for: in each iteration `lines` from a pointer on, which goes on
+// by `step` bytes until it is at `last`, if that is set.
+struct LinesAhead {
+  llvm::Value* pointer;
+  llvm::Value* step;
+  int64_t lines = 1;
+  llvm::Value* last = nullptr;
+  Emitter::Level level = Emitter::Level::kSecond;
+};
+
 // The operands of one register tile. Rows of A are a_m apart, steps of k a_k and b_k, vectors of B
 // b_vector; all in bytes.
 struct TileOperands {
@@ -129,11 +139,7 @@ struct TileOperands {
   int64_t b_vector;
   llvm::Value* mask = nullptr;  // of the panel's last vector, when B is read in place
   llvm::Value* k = nullptr;     // steps
-  // Cache lines to prefetch, each with `prefetch_lines` - 1 more behind it, and how many bytes to
-  // go on per iteration.
-  std::vector<llvm::Value*> prefetch = {};
-  int64_t prefetch_lines = 1;
-  llvm::Value* prefetch_step = nullptr;
+  std::vector<LinesAhead> prefetch = {};
   std::vector<llvm::Value*> columns = {};   // of inner products: offsets of the columns from b
   std::vector<llvm::Value*> odd_rows = {};  // odd multiples of an a_m that is no constant
 };
@@ -173,8 +179,10 @@ void StoreResults(Emitter& e, llvm::Value* slot, llvm::Value* c, llvm::Value* ro
 // Whether a gemm's accumulators go straight to C.
 bool IsDirect(const kernel::GemmProblem& p, const kernel::GemmSchedule& s);
 
-// Emits all of a gemm: the loops around its tiles.
-void EmitLoops(Emitter& e, const LoopOperands& operands);
+// Emits all of a gemm: the loops around its tiles. With an epilogue in registers `finish` does the
+// tiles that are not whole, if there are any.
+void EmitLoops(Emitter& e, const LoopOperands& operands,
+               const GemmEpilogue* in_registers = nullptr);
 
 // Packs `count` panels from `panel` on, panel_bytes apart: of each, k steps of nv vectors.
 // `source` is B's first column at the first step.

@@ -22,7 +22,11 @@ class Epilogue {
   void Emit(llvm::IRBuilder<>& b, const GemmVector& result) {
     const kernel::Contraction& c = *gemm_.contraction;
     int64_t lanes = gemm_.schedule->lanes;
-    NestEmitter e(b.GetInsertBlock()->getParent(), kernel_, cpu_, b.saveIP());
+    llvm::Function* function = b.GetInsertBlock()->getParent();
+    NestEmitter e = function == function_ ? NestEmitter(args_, kernel_, cpu_, b.saveIP())
+                                          : NestEmitter(function, kernel_, cpu_, b.saveIP());
+    function_ = function;
+    args_ = e.args();
     if (c.m_variable.valid()) e.Bind(c.m_variable, result.m);
     for (size_t i = 0; i < c.batch_variables.size(); ++i) {
       e.Bind(c.batch_variables[i], result.batch[i]);
@@ -51,6 +55,8 @@ class Epilogue {
   const kernel::Kernel& kernel_;
   const kernel::CpuGemm& gemm_;
   const target::Cpu& cpu_;
+  llvm::Function* function_ = nullptr;  // that was emitted into last
+  Values args_;                         // the parameters' addresses, which it loads once
   Status status_;
 };
 
@@ -216,6 +222,57 @@ class Prologue {
   Status status_;
 };
 
+// Ops of an epilogue that has few instructions.
+constexpr int kShortOps = 6;
+
+bool IsShort(const kernel::Kernel& kernel) {
+  int ops = 0;
+  for (StageId s : kernel.stages.ids(StageId(1))) {
+    for (const kernel::Node& n : kernel.stages[s].nodes) {
+      if (n.kind != kernel::Node::Kind::kOp) continue;
+      if (IsExpensive(n.opcode) || ++ops > kShortOps) return false;
+    }
+  }
+  return true;
+}
+
+// So many results that their way through memory takes microseconds: thousands of runs make good
+// the time that LLVM takes for the gemm's own code.
+constexpr int64_t kManyResults = 1 << 16;
+// Steps of a sum so short that this way takes a hundredth of the time or more.
+constexpr int64_t kShortSum = 256;
+
+// More arrays would take more registers than the loop over k leaves.
+constexpr size_t kMostReads = 2;
+
+// What an epilogue reads by rows that have not stayed in the first cache: matrices, that is.
+std::vector<GemmRows> ReadsOf(const kernel::Kernel& kernel, const kernel::Contraction& c,
+                              const target::Cpu& cpu) {
+  std::vector<GemmRows> reads;
+  if (!c.m_variable.valid() || !c.n_variable.valid()) return reads;
+  for (StageId s : kernel.stages.ids(StageId(1))) {
+    for (const kernel::Node& n : kernel.stages[s].nodes) {
+      if (n.kind != kernel::Node::Kind::kLoad || reads.size() == kMostReads) continue;
+      const int64_t m = n.index.StrideOf(c.m_variable).value_or(0);
+      const int64_t bytes = ByteWidth(n.type);
+      if (m <= 0 || n.index.StrideOf(c.n_variable) != 1) continue;
+      if (kernel.params[n.param].elements * bytes <= cpu.l1_bytes) continue;
+      GemmRows rows{.arg = static_cast<int>(n.param.value()),
+                    .element_bytes = bytes,
+                    .first = n.index.constant(),
+                    .m = m};
+      bool known = true;
+      for (kernel::VariableId v : c.batch_variables) {
+        const std::optional<int64_t> stride = n.index.StrideOf(v);
+        known = known && stride;
+        rows.batch.push_back(stride.value_or(0));
+      }
+      if (known && std::ranges::find(reads, rows) == reads.end()) reads.push_back(std::move(rows));
+    }
+  }
+  return reads;
+}
+
 // A packed operand replaces the plain one, which must have no other reads.
 Status CheckPacked(const kernel::Kernel& kernel, const kernel::CpuGemm& gemm) {
   const kernel::Contraction& c = *gemm.contraction;
@@ -237,7 +294,7 @@ Status CheckPacked(const kernel::Kernel& kernel, const kernel::CpuGemm& gemm) {
 }  // namespace
 
 Status EmitGemmKernel(llvm::Function* function, const kernel::Kernel& kernel,
-                      const kernel::CpuGemm& gemm, const target::Cpu& cpu) {
+                      const kernel::CpuGemm& gemm, const target::Cpu& cpu, bool own_gemm) {
   using Role = kernel::CpuGemm::Role;
   const kernel::Contraction& c = *gemm.contraction;
   const bool packing = gemm.role != Role::kGemm;
@@ -272,12 +329,20 @@ Status EmitGemmKernel(llvm::Function* function, const kernel::Kernel& kernel,
     KILN_RETURN_IF_ERROR(EmitGemm(function, c.problem, *gemm.schedule, operands));
     return status();
   }
-  Epilogue epilogue(kernel, gemm, cpu);
-  KILN_RETURN_IF_ERROR(
-      EmitGemm(function, c.problem, *gemm.schedule, operands,
-               [&](llvm::IRBuilder<>& b, const GemmVector& v) { epilogue.Emit(b, v); }));
+  Epilogue code(kernel, gemm, cpu);
+  GemmEpilogue epilogue = {
+      .emit = [&](llvm::IRBuilder<>& b, const GemmVector& v) { code.Emit(b, v); },
+      .may_have_own_gemm = own_gemm};
+  if (own_gemm) epilogue.reads = ReadsOf(kernel, c, cpu);
+  KILN_RETURN_IF_ERROR(EmitGemm(function, c.problem, *gemm.schedule, operands, epilogue));
   KILN_RETURN_IF_ERROR(status());
-  return epilogue.status();
+  return code.status();
+}
+
+bool GainsByOwnGemm(const kernel::Kernel& kernel, const kernel::CpuGemm& gemm) {
+  const kernel::GemmProblem& p = gemm.contraction->problem;
+  return gemm.role == kernel::CpuGemm::Role::kGemm && !gemm.contraction->c_param.valid() &&
+         p.TotalK() <= kShortSum && p.m * p.n * p.BatchSize() >= kManyResults && IsShort(kernel);
 }
 
 }  // namespace kiln::codegen

@@ -8,8 +8,13 @@
 
 namespace kiln::codegen {
 
-// Fills the empty body of `function` with a gemm, or with the packing of an operand.
+// Fills the empty body of `function` with a gemm, or with the packing of an operand. With
+// `own_gemm` the gemm may have code that it shares with no other kernel.
 Status EmitGemmKernel(llvm::Function* function, const kernel::Kernel& kernel,
-                      const kernel::CpuGemm& gemm, const target::Cpu& cpu);
+                      const kernel::CpuGemm& gemm, const target::Cpu& cpu, bool own_gemm);
+
+// Whether a kernel takes less time with code of its own: its epilogue is short, and follows short
+// sums.
+bool GainsByOwnGemm(const kernel::Kernel& kernel, const kernel::CpuGemm& gemm);
 
 }  // namespace kiln::codegen

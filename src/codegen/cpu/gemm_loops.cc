@@ -62,20 +62,21 @@ constexpr int64_t kInnerAheadBytes = 12 << 10;
 // The loops around the register tile.
 class GemmLoops {
  public:
-  GemmLoops(Emitter& e, const LoopOperands& operands)
+  GemmLoops(Emitter& e, const LoopOperands& operands, const GemmEpilogue* in_registers)
       : e_(e),
         p_(e.p),
         s_(e.s),
         a_(operands.a),
         b_(operands.b),
         c_(operands.c),
-        finish_(operands.finish) {
+        finish_(operands.finish),
+        in_registers_(in_registers) {
     // A call reuses the slots from its first item on: they stay in the cache, and concurrent calls
     // use different ones.
     if (s_.scratch_bytes > 0) {
       slot_ = e.Offset(operands.scratch, e.Scale(e.function->getArg(2), s_.slot_bytes));
     }
-    direct_ = !finish_ && IsDirect(p_, s_);
+    direct_ = !finish_ && !in_registers_ && IsDirect(p_, s_);
     if (!direct_ && s_.k_blocks == 1) {
       auto* type = llvm::ArrayType::get(e.vector, static_cast<uint64_t>(s_.mr * s_.nv));
       llvm::AllocaInst* tile = e.b.CreateAlloca(type);
@@ -261,6 +262,9 @@ class GemmLoops {
       o.b_k = in_place ? e_.shape.b_step : e_.Int(s_.nv * e_.vector_bytes);
       o.mask = in_place ? mask_ : nullptr;
       SetPrefetch(tile, o);
+      if (in_registers_) {
+        for (const GemmRows& rows : in_registers_->reads) o.prefetch.push_back(TileOf(rows));
+      }
       const IfForm form = {.after = "join", .after_last = true};
       if (s_.k_blocks > 1) {
         // Sums of the blocks of k before this one wait in the panel's slot.
@@ -275,14 +279,16 @@ class GemmLoops {
       if (s_.k_blocks > 1) {
         StoreTile(sums, true);
         EmitIf(
-            e_.b, e_.b.CreateICmpEQ(e_.Add(k_block_, e_.Int(1)), e_.shape.k_blocks),
-            [&] { FinishTile(tile_index); }, form);
+            e_.b, IsLastBlock(), [&] { FinishTile(tile_index); }, form);
         return;
       }
+      if (in_registers_) return FinishInRegisters(sums, tile_index);
       StoreTile(sums, false);
     }
     FinishTile(tile_index);
   }
+
+  Value* IsLastBlock() { return e_.b.CreateICmpEQ(e_.Add(k_block_, e_.Int(1)), e_.shape.k_blocks); }
 
   // Fills the tile with the number that every sum keeps its bits with: of floats -0, because 0 + -0
   // is 0. A loop is less to compile than a second way to store sums.
@@ -303,13 +309,46 @@ class GemmLoops {
     }
   }
 
+  // The rows and vectors of the tile before these have been covered.
+  Value* FirstRow(Value* tile_index) {
+    if (p_.m % s_.mr == 0) return e_.Int(0);
+    return e_.b.CreateSub(e_.Scale(tile_index, s_.mr), row_);
+  }
+  Value* FirstVector() {
+    if (e_.n_vectors % s_.nv == 0) return e_.Int(0);
+    return e_.b.CreateSub(e_.Scale(panel_, s_.nv), vector_);
+  }
+
+  // Whole tiles have only vectors that are wanted as they are.
+  void FinishInRegisters(const std::vector<Value*>& sums, Value* tile_index) {
+    auto finish = [&] {
+      for (int i = 0; i < s_.mr; ++i) {
+        for (int v = 0; v < s_.nv; ++v) {
+          GemmVector result;
+          result.value = sums[i * s_.nv + v];
+          result.batch = indices_;
+          result.m = e_.Add(row_, e_.Int(i));
+          result.n = e_.Add(e_.Scale(vector_, s_.lanes), e_.Int(int64_t{v} * s_.lanes));
+          in_registers_->emit(e_.b, result);
+        }
+      }
+    };
+    Value* whole = e_.b.getTrue();
+    auto also = [&](Value* condition) { whole = e_.b.CreateAnd(whole, condition); };
+    also(e_.b.CreateICmpEQ(FirstRow(tile_index), e_.Int(0)));
+    also(e_.b.CreateICmpEQ(FirstVector(), e_.Int(0)));
+    if (e_.ragged) also(e_.b.CreateICmpNE(panel_, e_.Int(s_.n_panels - 1)));
+    if (!finish_) return finish();
+    auto in_memory = [&] {
+      StoreTile(sums, false);
+      FinishTile(tile_index);
+    };
+    EmitIf(e_.b, whole, finish, in_memory, {.after = "join", .after_last = true});
+  }
+
   void FinishTile(Value* tile_index) {
-    Value* first_row = e_.Int(0);
-    if (p_.m % s_.mr != 0) first_row = e_.b.CreateSub(e_.Scale(tile_index, s_.mr), row_);
-    Value* first_vector = e_.Int(0);
-    if (e_.n_vectors % s_.nv != 0) {
-      first_vector = e_.b.CreateSub(e_.Scale(panel_, s_.nv), vector_);
-    }
+    Value* first_row = FirstRow(tile_index);
+    Value* first_vector = FirstVector();
     if (finish_) {
       llvm::Function* f = e_.function;
       e_.b.CreateCall(
@@ -337,9 +376,8 @@ class GemmLoops {
       Value* next = e_.Offset(o.b, e_.Add(e_.Scale(ahead, panel_bytes), e_.Scale(tile, share)));
       const int64_t step = (share * s_.unroll + s_.kc - 1) / s_.kc;
       for (int64_t at = 0; at < step; at += kLineBytes) {
-        o.prefetch.push_back(e_.Offset(next, at));
+        o.prefetch.push_back({e_.Offset(next, at), e_.Int(step)});
       }
-      o.prefetch_step = e_.Int(step);
       return;
     }
     if (p_.b_n != 1 || !p_.IsLinearB()) return;
@@ -351,23 +389,40 @@ class GemmLoops {
     Value* next = e_.Offset(b_block_, e_.Scale(vector_, vector_bytes));
     next = e_.Offset(
         next, s_.k_blocks > 1 ? e_.Scale(e_.shape.b_step, s_.kc) : e_.Scale(ahead, row_bytes));
-    o.prefetch_step = e_.Scale(e_.shape.b_step, s_.unroll);
+    Value* ahead_step = e_.Scale(e_.shape.b_step, s_.unroll);
     if (tiles == 1) {
       for (int step = 0; step < s_.unroll; ++step) {
-        o.prefetch.push_back(e_.Offset(next, e_.Scale(e_.shape.b_step, step)));
+        Value* row = e_.Offset(next, e_.Scale(e_.shape.b_step, step));
+        o.prefetch.push_back({row, ahead_step, row_lines});
       }
-      o.prefetch_lines = row_lines;
       return;
     }
     for (int64_t i = 0; i < share; ++i) {
       Value* line = e_.Add(e_.Scale(tile, share), e_.Int(i));
       Value* row = e_.b.CreateUDiv(line, e_.Int(row_lines));
       Value* at = e_.b.CreateURem(line, e_.Int(row_lines));
-      Value* pointer = e_.Offset(
-          next, e_.Add(e_.Multiply(row, e_.shape.b_step), e_.Scale(at, kLineBytes)));
+      Value* pointer =
+          e_.Offset(next, e_.Add(e_.Multiply(row, e_.shape.b_step), e_.Scale(at, kLineBytes)));
       Value* left = e_.b.CreateICmpSLT(line, e_.Int(lines));
-      o.prefetch.push_back(e_.b.CreateSelect(left, pointer, o.b));
+      o.prefetch.push_back({e_.b.CreateSelect(left, pointer, o.b), ahead_step});
     }
+  }
+
+  // The tile's rows of an array: one in each iteration.
+  LinesAhead TileOf(const GemmRows& rows) {
+    Value* offset = e_.Add(e_.Scale(row_, rows.m), e_.Scale(vector_, s_.lanes));
+    for (size_t i = 0; i < indices_.size(); ++i) {
+      offset = e_.Add(offset, e_.Scale(indices_[i], rows.batch[i]));
+    }
+    offset = e_.Scale(e_.Add(offset, e_.Int(rows.first)), rows.element_bytes);
+    const int64_t step = rows.m * rows.element_bytes;
+    LinesAhead ahead;
+    ahead.pointer = e_.Offset(e_.Arg(rows.arg), offset);
+    ahead.step = e_.Int(step);
+    ahead.last = e_.Offset(ahead.pointer, step * (s_.mr - 1));
+    ahead.lines = CeilDiv(int64_t{s_.nv} * s_.lanes * rows.element_bytes, kLineBytes);
+    ahead.level = Emitter::Level::kFirst;
+    return ahead;
   }
 
   // Inner products fill the tile in memory, nr columns at a time.
@@ -394,10 +449,11 @@ class GemmLoops {
         const int64_t groups = CeilDiv(kInnerAheadBytes, s_.nr * column_bytes);
         Value* last = e_.Int(std::max<int64_t>(p_.n - s_.nr, 0));
         Value* ahead = e_.Min(e_.Add(column, e_.Int(groups * s_.nr)), last);
-        o.prefetch = {e_.Offset(b_panel_, e_.Scale(ahead, column_bytes))};
         const int64_t step = s_.nr * s_.lanes * e_.b_bytes;
-        o.prefetch_step = e_.Int(step);
-        o.prefetch_lines = (step + kLineBytes - 1) / kLineBytes;
+        o.prefetch = {{.pointer = e_.Offset(b_panel_, e_.Scale(ahead, column_bytes)),
+                       .step = e_.Int(step),
+                       .lines = CeilDiv(step, kLineBytes),
+                       .level = Emitter::Level::kFirst}};
       }
       std::vector<Value*> sums = EmitInnerTile(e_, o);
       Value* to = e_.Offset(tile_, e_.Scale(j, e_.element_bytes));
@@ -429,6 +485,7 @@ class GemmLoops {
   Value* b_;
   Value* c_;
   Value* finish_;
+  const GemmEpilogue* in_registers_;
   Value* slot_ = nullptr;
   Value* tile_ = nullptr;  // a register tile in memory, row by row
   // Accumulators go straight to C.
@@ -451,6 +508,8 @@ class GemmLoops {
 
 }  // namespace
 
-void EmitLoops(Emitter& e, const LoopOperands& operands) { GemmLoops(e, operands).Emit(); }
+void EmitLoops(Emitter& e, const LoopOperands& operands, const GemmEpilogue* in_registers) {
+  GemmLoops(e, operands, in_registers).Emit();
+}
 
 }  // namespace kiln::codegen::gemm

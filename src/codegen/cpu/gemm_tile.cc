@@ -42,20 +42,31 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
   e.Fence();
 }
 
-// A pointer and how far it goes on per iteration, in bytes.
+// A pointer and how far it goes on per iteration, in bytes, until it is at `last`, if that is set.
 struct Cursor {
   Value* pointer;
   Value* step;
+  Value* last = nullptr;
+
+  void Advance(Emitter& e) {
+    pointer = e.Offset(pointer, step);
+    if (last) pointer = e.b.CreateSelect(e.b.CreateICmpULT(pointer, last), pointer, last);
+  }
 };
 
-// Asks for the lines of the cursors behind the first two, which are A's and B's.
+// A's and B's, and those of what is prefetched.
+std::vector<Cursor> CursorsOf(const TileOperands& o, Value* a_step, Value* b_step) {
+  std::vector<Cursor> cursors = {{o.a, a_step}, {o.b, b_step}};
+  for (const LinesAhead& p : o.prefetch) cursors.push_back({p.pointer, p.step, p.last});
+  return cursors;
+}
+
+// Asks for the lines of the cursors behind the first two.
 void PrefetchLines(Emitter& e, const TileOperands& o, const std::vector<Cursor>& cursors) {
-  // What the inner products want next is near; a block of outer products is not in the first cache.
-  const bool inner = e.s.kind == kernel::GemmKind::kInner;
-  const auto level = inner ? Emitter::Level::kFirst : Emitter::Level::kSecond;
-  for (size_t i = 2; i < cursors.size(); ++i) {
-    for (int64_t line = 0; line < o.prefetch_lines; ++line) {
-      e.Prefetch(e.Offset(cursors[i].pointer, line * kLineBytes), level);
+  for (size_t i = 0; i < o.prefetch.size(); ++i) {
+    const LinesAhead& ahead = o.prefetch[i];
+    for (int64_t line = 0; line < ahead.lines; ++line) {
+      e.Prefetch(e.Offset(cursors[i + 2].pointer, line * kLineBytes), ahead.level);
     }
   }
 }
@@ -67,7 +78,7 @@ void AccumulateLoop(Emitter& e, std::vector<Cursor>& cursors, Value* iterations,
     if (c->isZero()) return;
     if (c->isOne()) {
       body();
-      for (Cursor& cursor : cursors) cursor.pointer = e.Offset(cursor.pointer, cursor.step);
+      for (Cursor& cursor : cursors) cursor.Advance(e);
       return;
     }
   }
@@ -82,7 +93,7 @@ void AccumulateLoop(Emitter& e, std::vector<Cursor>& cursors, Value* iterations,
     std::copy(first, values.end(), accumulators.begin());
     body();
     for (size_t i = 0; i < cursors.size(); ++i) {
-      cursors[i].pointer = e.Offset(cursors[i].pointer, cursors[i].step);
+      cursors[i].Advance(e);
       values[i] = cursors[i].pointer;
     }
     Value*& left = values[cursors.size()];
@@ -140,7 +151,7 @@ void SumSteps(Emitter& e, const TileOperands& o, const Level& level, std::vector
   const int unroll = e.s.unroll;
   cursors[0].step = e.Scale(level.a, unroll);
   cursors[1].step = e.Scale(level.b, unroll);
-  for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = o.prefetch_step;
+  for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = o.prefetch[i - 2].step;
   TileOperands steps = o;
   steps.a_k = level.a;
   steps.b_k = level.b;
@@ -219,8 +230,7 @@ Value* SumLanes(Emitter& e, std::vector<Value*> vectors) {
 std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
   std::vector<Value*> accumulators(static_cast<size_t>(e.s.mr * e.s.nv),
                                    llvm::Constant::getNullValue(e.vector));
-  std::vector<Cursor> cursors = {{o.a, e.Int(0)}, {o.b, e.Int(0)}};
-  for (Value* line : o.prefetch) cursors.push_back({line, e.Int(0)});
+  std::vector<Cursor> cursors = CursorsOf(o, e.Int(0), e.Int(0));
   TileOperands tile = o;
   if (!llvm::isa<llvm::Constant>(o.a_m)) {
     for (int row = 1; row < e.s.mr; row += 2) tile.odd_rows.push_back(e.Scale(o.a_m, row));
@@ -234,9 +244,8 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
   const int nr = e.s.nr;
   std::vector<Value*> accumulators(static_cast<size_t>(mr * nr),
                                    llvm::Constant::getNullValue(e.vector));
-  std::vector<Cursor> cursors = {{o.a, e.Int(e.s.lanes * e.a_bytes)},
-                                 {o.b, e.Int(e.s.lanes * e.b_bytes)}};
-  for (Value* line : o.prefetch) cursors.push_back({line, o.prefetch_step});
+  std::vector<Cursor> cursors =
+      CursorsOf(o, e.Int(e.s.lanes * e.a_bytes), e.Int(e.s.lanes * e.b_bytes));
   auto step = [&](Value* mask) {
     Value* a = cursors[0].pointer;
     Value* b = cursors[1].pointer;

@@ -1,4 +1,5 @@
-// Kernels whose time does not count have short schedules, and the results have the same bits.
+// Kernels whose time does not count have short schedules, and the results have the same bits; gemms
+// have code of their own where it pays.
 #include "codegen/effort.h"
 
 #include <gtest/gtest.h>
@@ -193,6 +194,42 @@ TEST(Effort, KernelsOfLittleTimeHaveShortSchedules) {
   EXPECT_FALSE(HasShortSums(16, false, Optimization::kAuto));
   // How often a loop goes round may not be known.
   EXPECT_FALSE(HasShortSums(2048, true, Optimization::kAuto));
+}
+
+// Whether updates of matrices of `size` rows and columns by products with short sums share the code
+// of their products.
+bool UpdatesShareTheirGemm(int64_t size, int updates, Optimization optimization) {
+  const std::string matrix = Cat("f32[", size, ",", size, "]");
+  std::string text = "HloModule update\nENTRY e {\n", types, results;
+  for (int i = 0; i < updates; ++i) {
+    text += Cat("x", i, " = f32[", size, ",96] parameter(", 3 * i, ")\n");
+    text += Cat("y", i, " = f32[96,", size, "] parameter(", 3 * i + 1, ")\n");
+    text += Cat("w", i, " = ", matrix, " parameter(", 3 * i + 2, ")\n");
+    text += Cat("d", i, " = ", matrix, " dot(x", i, ", y", i,
+                "), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n");
+    text += Cat("r", i, " = ", matrix, i == 0 ? " subtract(w" : " add(w", i, ", d", i, ")\n");
+    types += Cat(i == 0 ? "" : ", ", matrix);
+    results += Cat(i == 0 ? "r" : ", r", i);
+  }
+  text += Cat("ROOT all = (", types, ") tuple(", results, ") }");
+  auto compiled = testing::CompileWithKernels(ir::ParseOrDie(text), target::HostCpu());
+  EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
+  if (!compiled.ok()) return false;
+  std::string code;
+  const auto dump = [&](std::string_view, std::string_view made) { code += made; };
+  auto objects = GenerateCpu(compiled->lowered, target::HostCpu().cpu,
+                             {.optimization = optimization, .dump = dump});
+  EXPECT_TRUE(objects.ok()) << objects.status().ToString();
+  EXPECT_NE(code.find("define "), std::string::npos);
+  return code.find("@\"gemm ") != std::string::npos;
+}
+
+TEST(Effort, UpdatesOfLargeMatricesHaveTheirOwnGemm) {
+  EXPECT_FALSE(UpdatesShareTheirGemm(288, 1, Optimization::kAuto));
+  // A few results gain less than LLVM's time, and the code of two is one function.
+  EXPECT_TRUE(UpdatesShareTheirGemm(192, 1, Optimization::kAuto));
+  EXPECT_TRUE(UpdatesShareTheirGemm(288, 2, Optimization::kAuto));
+  EXPECT_TRUE(UpdatesShareTheirGemm(288, 1, Optimization::kQuick));
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ struct Span {
   void Add(int64_t extent, int64_t stride) { (stride < 0 ? low : high) += (extent - 1) * stride; }
 };
 
-enum class Epilogue { kNone, kBiasRelu, kInPlaceResidual };
+enum class Epilogue { kNone, kBiasRelu, kInPlaceResidual, kShortResidual };
 
 struct Case {
   target::Cpu cpu;
@@ -112,9 +112,10 @@ class Checker {
       GemmSchedule s = s_;
       case_.other(other, s);
       CompleteGemmSchedule(case_.cpu, other, s);
+      GemmEpilogue nothing{.emit = [](llvm::IRBuilder<>&, const GemmVector&) {}};
+      if (HasResidual()) nothing.reads = {RowsOfC(other)};
       added = jit_->Add("other", [&](llvm::Function* f) {
-        return EmitGemm(f, other, s, {.a = 0, .b = 1, .c = 2, .scratch = 3},
-                        [](llvm::IRBuilder<>&, const GemmVector&) {});
+        return EmitGemm(f, other, s, {.a = 0, .b = 1, .c = 2, .scratch = 3}, nothing);
       });
       ASSERT_TRUE(added.ok()) << added.ToString();
     }
@@ -147,7 +148,8 @@ class Checker {
   // max(C + bias, 0), or C added to what is in the result already.
   GemmEpilogue MakeEpilogue() {
     if (case_.epilogue == Epilogue::kNone) return {};
-    return [this](llvm::IRBuilder<>& b, const GemmVector& v) {
+    GemmEpilogue epilogue;
+    epilogue.emit = [this](llvm::IRBuilder<>& b, const GemmVector& v) {
       llvm::Function* f = b.GetInsertBlock()->getParent();
       auto arg = [&](int i) {
         return b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), f->getArg(1), i));
@@ -173,13 +175,30 @@ class Checker {
             offset, b.CreateMul(v.batch[i], b.getInt64(static_cast<uint64_t>(p_.batch[i].c))));
       }
       Value* out = b.CreateGEP(element, arg(2), offset);
-      if (case_.epilogue == Epilogue::kInPlaceResidual) {
+      if (HasResidual()) {
         return store(b.CreateFAdd(v.value, load(out)), out);
       }
       Value* sum = b.CreateFAdd(v.value, load(b.CreateGEP(element, arg(4), v.n)));
       Value* zero = llvm::Constant::getNullValue(vector);
       store(b.CreateSelect(b.CreateFCmpOGT(sum, zero), sum, zero), out);
     };
+    if (HasResidual()) epilogue.reads = {RowsOfC(p_)};
+    if (case_.epilogue == Epilogue::kShortResidual) {
+      epilogue.may_have_own_gemm = true;
+    }
+    return epilogue;
+  }
+
+  static GemmRows RowsOfC(const GemmProblem& p) {
+    GemmRows rows{.arg = 2, .element_bytes = sizeof(T), .m = p.c_m};
+    for (const GemmBatchDimension& d : p.batch) rows.batch.push_back(d.c);
+    return rows;
+  }
+
+  // The result is added to what is in its place.
+  bool HasResidual() const {
+    return case_.epilogue == Epilogue::kInPlaceResidual ||
+           case_.epilogue == Epilogue::kShortResidual;
   }
 
   std::vector<T> Array(int64_t count, bool random) {
@@ -217,7 +236,7 @@ class Checker {
     }
     a_ = Array(a_span_.high - a_span_.low + 1, false);
     b_ = Array(b_span_.high - b_span_.low + 1, false);
-    c_ = Array(c_span_.high - c_span_.low + 1, case_.epilogue == Epilogue::kInPlaceResidual);
+    c_ = Array(c_span_.high - c_span_.low + 1, HasResidual());
     bias_ = Array(p_.n, true);
     ForEachBatch([&](int64_t a, int64_t b, int64_t) {
       for (int64_t k = 0; k < p_.k; ++k) {
@@ -341,7 +360,7 @@ class Checker {
         sum += bias_[static_cast<size_t>(n)];
         magnitude += std::fabs(bias_[static_cast<size_t>(n)]);
         sum = std::max<long double>(sum, 0);
-      } else if (case_.epilogue == Epilogue::kInPlaceResidual) {
+      } else if (HasResidual()) {
         sum += c_[C(c, m, n)];
         magnitude += std::fabs(c_[C(c, m, n)]);
       }
@@ -396,6 +415,7 @@ TEST(CodegenGemm, Shapes) {
         p.b_constant = constant;
         Check({.cpu = cpu, .problem = p});
         Check({.cpu = cpu, .problem = p, .epilogue = Epilogue::kInPlaceResidual});
+        Check({.cpu = cpu, .problem = p, .epilogue = Epilogue::kShortResidual});
       }
     }
   }
@@ -456,7 +476,8 @@ TEST(CodegenGemm, Blocks) {
     for (GemmB b : {GemmB::kInPlace, GemmB::kPackPanel, GemmB::kPrepacked}) {
       for (bool pack_a : {false, true}) {
         for (int variant = 0; variant < 4; ++variant) {
-          for (Epilogue epilogue : {Epilogue::kNone, Epilogue::kInPlaceResidual}) {
+          for (Epilogue epilogue :
+               {Epilogue::kNone, Epilogue::kInPlaceResidual, Epilogue::kShortResidual}) {
             GemmProblem p = GemmProblem::RowMajor(kF32, 53, 151, 90, 2);
             if (variant == 3) std::swap(p.a_m, p.a_k), p.a_k = 53;
             Check({.cpu = cpu, .problem = p, .epilogue = epilogue, .change = [=](GemmSchedule& s) {
@@ -483,7 +504,8 @@ TEST(CodegenGemm, ShareTheirCode) {
     const int lanes = cpu.vector_bytes / 4;
     for (GemmB b : {GemmB::kInPlace, GemmB::kPackPanel}) {
       for (int variant = 0; variant < 4; ++variant) {
-        for (Epilogue epilogue : {Epilogue::kNone, Epilogue::kBiasRelu}) {
+        for (Epilogue epilogue :
+             {Epilogue::kNone, Epilogue::kBiasRelu, Epilogue::kInPlaceResidual}) {
           // Alone, what goes straight to C is less code.
           const bool blocks = variant > 0;
           if (!blocks && epilogue == Epilogue::kNone) continue;
@@ -519,9 +541,11 @@ TEST(CodegenGemm, ShareTheirCodeForAnyA) {
   for (const target::Cpu& cpu : Cpus()) {
     const int lanes = cpu.vector_bytes / 4;
     for (A a : {A::kRows, A::kColumns, A::kPacked, A::kBackwards}) {
-      for (int variant = 0; variant < 16; ++variant) {
+      for (int variant = 0; variant < 24; ++variant) {
         const bool blocks = variant & 1, even = variant & 2, columns = variant & 4;
-        const Epilogue epilogue = variant & 8 ? Epilogue::kBiasRelu : Epilogue::kNone;
+        const Epilogue epilogue = variant & 8    ? Epilogue::kBiasRelu
+                                  : variant & 16 ? Epilogue::kInPlaceResidual
+                                                 : Epilogue::kNone;
         if (!blocks && epilogue == Epilogue::kNone) continue;
         GemmProblem problem = GemmProblem::RowMajor(kF32, even ? 28 : 33, 6 * lanes, 96);
         if (a == A::kRows) problem.a_m = 103;
@@ -610,6 +634,7 @@ TEST(CodegenGemm, BatchesAndTypes) {
         Check({.cpu = cpu, .problem = p});
         if (IsFloat(type)) {
           Check({.cpu = cpu, .problem = p, .epilogue = Epilogue::kBiasRelu});
+          Check({.cpu = cpu, .problem = p, .epilogue = Epilogue::kShortResidual});
         }
       }
     }
