@@ -225,6 +225,23 @@ class GemmLoops {
     if (s_.b == GemmB::kInPlace && s_.kind == GemmKind::kOuter) {
       b_panel_ = e_.Offset(b, e_.Scale(vector_, s_.lanes * e_.b_bytes));
     }
+    if (s_.b == GemmB::kPrepacked && s_.prefetch_b) next_panel_ = NextPrepacked();
+  }
+
+  // Panels from one of a block to the same one of the next block of panels.
+  Value* Ahead() { return s_.panels_inner ? e_.shape.block_n : e_.Int(1); }
+
+  // The panel in the place of this one in the block that is used next: that of the next block of k,
+  // and in the end of the first one again, of the next panels.
+  Value* NextPrepacked() {
+    if (s_.k_blocks == 1) {
+      return e_.Offset(b_panel_, e_.Scale(Ahead(), s_.kc * s_.nv * e_.vector_bytes));
+    }
+    Value* k_block = e_.Add(k_block_, e_.Int(1));
+    Value* is_last = e_.b.CreateICmpEQ(k_block, e_.shape.k_blocks);
+    k_block = e_.b.CreateSelect(is_last, e_.Int(0), k_block);
+    Value* panel = e_.b.CreateSelect(is_last, e_.Add(panel_, Ahead()), panel_);
+    return e_.Offset(b_, e_.PackedBOffset(outer_batch_, k_block, panel, e_.KCount(k_block)));
   }
 
   void Tile(Value* k_first, Value* first_tile, Value* tile, Value* panel_in_block) {
@@ -365,7 +382,6 @@ class GemmLoops {
   // panel at its own panel's position in the next block.
   void SetPrefetch(Value* tile, TileOperands& o) {
     if (!s_.prefetch_b) return;
-    Value* ahead = s_.panels_inner ? e_.shape.block_n : e_.Int(1);
     const int64_t vector_bytes =
         s_.lanes * (s_.b == GemmB::kPrepacked ? e_.element_bytes : e_.b_bytes);
     const int64_t row_bytes = s_.nv * vector_bytes;
@@ -373,7 +389,7 @@ class GemmLoops {
     if (s_.b == GemmB::kPrepacked) {
       const int64_t panel_bytes = s_.kc * row_bytes;
       const int64_t share = (panel_bytes + tiles - 1) / tiles;
-      Value* next = e_.Offset(o.b, e_.Add(e_.Scale(ahead, panel_bytes), e_.Scale(tile, share)));
+      Value* next = e_.Offset(next_panel_, e_.Scale(tile, share));
       const int64_t step = (share * s_.unroll + s_.kc - 1) / s_.kc;
       for (int64_t at = 0; at < step; at += kLineBytes) {
         o.prefetch.push_back({e_.Offset(next, at), e_.Int(step)});
@@ -388,7 +404,7 @@ class GemmLoops {
     const int64_t share = (lines + tiles - 1) / tiles;
     Value* next = e_.Offset(b_block_, e_.Scale(vector_, vector_bytes));
     next = e_.Offset(
-        next, s_.k_blocks > 1 ? e_.Scale(e_.shape.b_step, s_.kc) : e_.Scale(ahead, row_bytes));
+        next, s_.k_blocks > 1 ? e_.Scale(e_.shape.b_step, s_.kc) : e_.Scale(Ahead(), row_bytes));
     Value* ahead_step = e_.Scale(e_.shape.b_step, s_.unroll);
     if (tiles == 1) {
       for (int step = 0; step < s_.unroll; ++step) {
@@ -502,7 +518,8 @@ class GemmLoops {
   Value* vector_ = nullptr;
   Value* mask_ = nullptr;
   Value* b_panel_ = nullptr;
-  Value* b_block_ = nullptr;  // B from the block of k on, unpacked
+  Value* next_panel_ = nullptr;  // of prepacked B, where it is prefetched
+  Value* b_block_ = nullptr;     // B from the block of k on, unpacked
   Value* row_ = nullptr;
 };
 

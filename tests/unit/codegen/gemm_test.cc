@@ -702,6 +702,29 @@ TEST(CodegenGemm, OneRowByLargeMatrices) {
   }
 }
 
+// Beside a left operand in the third cache a thread waits for one panel of a constant only, and
+// finds the others in the second cache. Long sums are in blocks, so that there is room for the next
+// panel.
+TEST(CodegenGemm, PackedConstantsPassByPanels) {
+  for (target::Cpu cpu : Cpus()) {
+    cpu.l2_bytes = 1 << 20;
+    cpu.l3_bytes = 32 << 20;
+    for (int64_t k : {500, 2060}) {
+      GemmProblem p = GemmProblem::RowMajor(kF32, 200, cpu.l2_bytes / 2 / 4 / k + 131, k);
+      p.b_constant = true;
+      Result<GemmSchedule> s = ChooseGemmSchedule(cpu, p);
+      ASSERT_TRUE(s.ok());
+      EXPECT_EQ(s->b, GemmB::kPrepacked) << s->ToString();
+      EXPECT_EQ(s->block_n, 1) << s->ToString();
+      EXPECT_TRUE(s->prefetch_b) << s->ToString();
+      EXPECT_EQ(s->k_blocks > 1, k > 2048) << s->ToString();
+      for (Epilogue epilogue : {Epilogue::kNone, Epilogue::kBiasRelu}) {
+        Check({.cpu = cpu, .problem = p, .epilogue = epilogue});
+      }
+    }
+  }
+}
+
 TEST(CodegenGemm, RefusesWhatItCannotDo) {
   target::Cpu cpu = Cpus()[0];
   EXPECT_EQ(ChooseGemmSchedule(cpu, GemmProblem::RowMajor(kF32, 0, 1, 1)).status().code(),

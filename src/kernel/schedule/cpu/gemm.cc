@@ -124,7 +124,7 @@ enum class Traffic {
   // B is used where it is, a few steps of k at a time, so that the rows in use need no more
   // translations of addresses than the machine keeps, and are wide pieces of memory.
   kStream,
-  // A stays in the cache, and panels of B pass by.
+  // A stays in the cache, and panels of B pass by, one at a time.
   kPass,
   // As many packed panels as stay in the second cache meet all of A.
   kBlock,
@@ -153,8 +153,17 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
     }
   }
   s.b = b_constant ? GemmB::kPrepacked : GemmB::kPackPanel;
-  if (b_constant && resident) return Traffic::kResident;
-  return b_constant && a_resident ? Traffic::kPass : Traffic::kBlock;
+  if (!b_constant) return Traffic::kBlock;
+  if (resident) return Traffic::kResident;
+  // Nothing prefetches the first block of each thread, so that it should be small. Every panel has
+  // A read again, for which the third cache is fast enough.
+  const bool a_in_l3 = rows * k * ByteWidth(p.type) <= cpu.l3_bytes / 2;
+  return a_in_l3 ? Traffic::kPass : Traffic::kBlock;
+}
+
+// Cuts a long sum, so that a few packed panels of a block stay in the second cache.
+void CutSum(int64_t k, GemmSchedule& s) {
+  if (k > 2048) s.kc = RoundUp(CeilDiv(k, CeilDiv(k, 768)), 2);
 }
 
 void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
@@ -193,12 +202,12 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
     case Traffic::kPass:
       s.items_along_m = true;
       s.prefetch_b = true;
+      if (s.b == GemmB::kPrepacked) CutSum(k, s);
       break;
     case Traffic::kBlock:
       s.panels_inner = true;
       s.prefetch_b = s.b == GemmB::kPrepacked;
-      // So many steps of several panels that they stay in the cache.
-      if (k > 2048) s.kc = RoundUp(CeilDiv(k, CeilDiv(k, 768)), 2);
+      CutSum(k, s);
       s.block_n = std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * row_bytes));
       s.items_along_m = true;
       // Each item has room for a packed panel.
