@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "compiler/bundle.h"
 #include "compiler/chain_launch.h"
+#include "compiler/compile_step.h"
 #include "compiler/identify.h"
 #include "compiler/packing.h"
 #include "compiler/trip_counts.h"
@@ -240,17 +241,20 @@ class Lowering {
         ChainKernels kernels,
         ScheduleChainKernels(SymbolName(i.name()), std::move(chain), backend_.scheduler(), constant,
                              analysis_.ScheduleOf(i, constant)));
-    auto add = [&](kernel::ScheduledKernel kernel, std::string_view role) {
-      std::string text = Cat(kernels.text, role);
+    auto add = [&](kernel::ScheduledKernel kernel, std::string text) {
       auto [it, fresh] = kernel_by_text_.try_emplace(std::move(text), kernels_.next());
       if (fresh) kernels_.push_back(std::move(kernel));
       return it->second;
     };
     op_names_[&i] = kernels.chain.kernel.op_names;
     auto& parts = std::get<kernel::CpuChain>(kernels.chain.schedule).parts;
-    parts[0].kernel = add(std::move(kernels.gemm), " gemm");
-    parts[1].kernel = add(std::move(kernels.rows), " rows");
-    kernel_of_[&i] = add(std::move(kernels.chain), " chain");
+    // Different chains have equal parts.
+    std::string gemm = Cat("gemm of a chain ", KernelText(kernels.gemm));
+    std::string rows = Cat("rows of a chain ", KernelText(kernels.rows),
+                           std::get<kernel::CpuNestSchedule>(kernels.rows.schedule).ToString());
+    parts[0].kernel = add(std::move(kernels.gemm), std::move(gemm));
+    parts[1].kernel = add(std::move(kernels.rows), std::move(rows));
+    kernel_of_[&i] = add(std::move(kernels.chain), std::move(kernels.text));
     chains_.emplace(&i, std::move(kernels.layout));
     return OkStatus();
   }
