@@ -29,13 +29,21 @@ struct GemmOperands {
   const GemmPrologue* b_prologue = nullptr;
 };
 
+// Where elements of an operand are: so many columns of C further than those at `first`, which have
+// been computed before. Without columns they are computed for themselves.
+struct GemmPlace {
+  llvm::Value* pointer = nullptr;
+  llvm::Value* first = nullptr;
+  int64_t columns = 0;
+};
+
 // The prologue of an operand's elements.
 struct GemmPrologue {
   // Of elements of the type in memory (in registers), one or a vector, what is multiplied. They
-  // have been loaded from `pointer` on, of a vector those lanes whose bits are set in the mask, if
-  // there is one. The builder may end in another block than it began in.
-  std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value* loaded, int lanes,
-                             llvm::Value* pointer, llvm::Value* mask)>
+  // have been loaded from their place on, of a vector those lanes whose bits are set in the mask,
+  // if there is one. The builder may end in another block than it began in.
+  std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value* loaded, int lanes, GemmPlace place,
+                             llvm::Value* mask)>
       compute;
   // Called at the start of each function that computes, with its `args`.
   std::function<void(llvm::IRBuilder<>&, llvm::Value* args)> begin;

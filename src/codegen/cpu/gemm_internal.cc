@@ -24,7 +24,10 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
       i64(b.getInt64Ty()),
       vector_bytes(element_bytes * schedule.lanes),
       n_vectors((problem.n + schedule.lanes - 1) / schedule.lanes),
-      ragged(problem.n % schedule.lanes != 0) {
+      ragged(problem.n % schedule.lanes != 0),
+      unroll(a_prologue || (b_prologue && schedule.b == kernel::GemmB::kInPlace)
+                 ? 1
+                 : schedule.unroll) {
   shape.n_panels = Int(schedule.n_panels);
   shape.block_n = Int(schedule.block_n);
   shape.k_blocks = Int(schedule.k_blocks);
@@ -89,25 +92,26 @@ Value* Emitter::Load(llvm::Type* type, Value* pointer, int64_t align) {
 }
 
 Value* Emitter::LoadA(int lanes, Value* pointer, Value* mask) {
-  return LoadOperand(p.TypeOfA(), a_prologue, lanes, pointer, mask);
+  return LoadOperand(p.TypeOfA(), a_prologue, lanes, {pointer, pointer, 0}, mask);
 }
 
-Value* Emitter::LoadB(int lanes, Value* pointer, Value* mask) {
-  return LoadOperand(p.TypeOfB(), b_prologue, lanes, pointer, mask);
+Value* Emitter::LoadB(int lanes, const GemmPlace& place, Value* mask) {
+  return LoadOperand(p.TypeOfB(), b_prologue, lanes, place, mask);
 }
 
 Value* Emitter::LoadOperand(ElementType from, const GemmPrologue* prologue, int lanes,
-                            Value* pointer, Value* mask) {
+                            const GemmPlace& place, Value* mask) {
   const MathOptions options{s.fma, s.f16};
   const llvm::Align align(static_cast<uint64_t>(ByteWidth(from)));
   llvm::Type* type = MemoryType(b.getContext(), from);
   if (lanes > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(lanes));
-  Value* loaded = mask == nullptr ? static_cast<Value*>(b.CreateAlignedLoad(type, pointer, align))
-                                  : b.CreateMaskedLoad(type, pointer, align, mask,
-                                                       llvm::Constant::getNullValue(type));
+  Value* loaded = mask == nullptr
+                      ? static_cast<Value*>(b.CreateAlignedLoad(type, place.pointer, align))
+                      : b.CreateMaskedLoad(type, place.pointer, align, mask,
+                                           llvm::Constant::getNullValue(type));
   loaded = FromMemory(b, loaded, from, options);
   if (!prologue) return EmitConvert(b, loaded, from, p.type, options);
-  Value* value = prologue->compute(b, loaded, lanes, pointer, mask);
+  Value* value = prologue->compute(b, loaded, lanes, place, mask);
   if (mask == nullptr) return value;
   return b.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
 }

@@ -54,6 +54,7 @@ struct Emitter {
   int64_t vector_bytes;
   int64_t n_vectors;
   bool ragged;
+  int unroll;  // steps of k per iteration: one that computes its operands is long enough alone
   Shape shape;
   bool any_a = false;  // what `shape` has of A and of blocks of k is told
 
@@ -73,9 +74,12 @@ struct Emitter {
   // Loaded elements of A or B converted to the type of computation: one, or a vector, 0 where the
   // mask is not set.
   llvm::Value* LoadA(int lanes, llvm::Value* pointer, llvm::Value* mask);
-  llvm::Value* LoadB(int lanes, llvm::Value* pointer, llvm::Value* mask);
+  llvm::Value* LoadB(int lanes, llvm::Value* pointer, llvm::Value* mask) {
+    return LoadB(lanes, GemmPlace{pointer, pointer, 0}, mask);
+  }
+  llvm::Value* LoadB(int lanes, const GemmPlace& place, llvm::Value* mask);
   llvm::Value* LoadOperand(ElementType from, const GemmPrologue* prologue, int lanes,
-                           llvm::Value* pointer, llvm::Value* mask);
+                           const GemmPlace& place, llvm::Value* mask);
   llvm::Value* LoadVector(llvm::Value* pointer, llvm::Value* mask, bool aligned);
   void StoreVector(llvm::Value* value, llvm::Value* pointer, llvm::Value* mask, bool aligned);
   // Lane i is set when i < count.

@@ -61,18 +61,21 @@ class Epilogue {
 };
 
 // An operand's elements, from its loads. In a packing kernel the arrays of the other loads come
-// behind its two.
+// behind its two. `columns` is the variable of C's columns, where the operand has it.
 class Prologue {
  public:
   Prologue(const kernel::Kernel& kernel, const kernel::Prologue& prologue, bool packing,
-           const target::Cpu& cpu)
-      : stage_(kernel.stages.front()), prologue_(prologue), packing_(packing), cpu_(cpu) {
+           kernel::VariableId columns, const target::Cpu& cpu)
+      : stage_(kernel.stages.front()),
+        prologue_(prologue),
+        packing_(packing),
+        columns_(columns),
+        cpu_(cpu) {
     for (size_t i = 0; i < prologue.others.size(); ++i) {
       args_.push_back(packing ? 2 + i : NodeOf(prologue.others[i]).param.index());
     }
-    code_.compute = [this](llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes,
-                           llvm::Value* pointer,
-                           llvm::Value* mask) { return Compute(b, loaded, lanes, pointer, mask); };
+    code_.compute = [this](llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes, GemmPlace place,
+                           llvm::Value* mask) { return Compute(b, loaded, lanes, place, mask); };
     code_.begin = [this](llvm::IRBuilder<>& b, llvm::Value* args) { Begin(b, args); };
     code_.text = Text(prologue.node);
   }
@@ -108,6 +111,7 @@ class Prologue {
   // Where arrays begin, and the numbers that all elements have in common.
   void Begin(llvm::IRBuilder<>& b, llvm::Value* args) {
     others_.clear();
+    begun_ = {};
     const kernel::Node& main = NodeOf(prologue_.load);
     if (!prologue_.axes.empty()) begin_ = Array(b, args, packing_ ? 0 : main.param.index(), main);
     for (size_t i = 0; i < args_.size(); ++i) {
@@ -140,31 +144,72 @@ class Prologue {
     return points;
   }
 
-  llvm::Value* Compute(llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes, llvm::Value* pointer,
+  llvm::Value* Compute(llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes, GemmPlace place,
                        llvm::Value* mask) {
+    const bool goes_on = place.columns > 0 && columns_.valid() && begun_.first == place.first &&
+                         begun_.lanes == lanes;
+    if (!goes_on) BeginAt(b, place.pointer, lanes, mask);
     IdVector<kernel::NodeId, llvm::Value*> values(stage_.nodes.size());
     values[prologue_.load] = loaded;
+    for (size_t i = 0; i < others_.size(); ++i) {
+      values[prologue_.others[i]] =
+          goes_on ? Further(b, i, place.columns, mask) : begun_.others[i].value;
+    }
+    return At(b, prologue_.node, lanes, values);
+  }
+
+  // What the other loads have beside the first of some elements, whose place takes divisions.
+  struct Begun {
+    struct Other {
+      llvm::Value* at = nullptr;
+      llvm::Value* value = nullptr;
+      int64_t column = 0;  // bytes to the next column of C
+      bool along = false;  // the vector
+    };
+    llvm::Value* first = nullptr;
+    llvm::Value* mask = nullptr;
+    int lanes = 0;
+    std::vector<Other> others;
+  };
+
+  void BeginAt(llvm::IRBuilder<>& b, llvm::Value* pointer, int lanes, llvm::Value* mask) {
+    begun_ = {pointer, mask, lanes, {}};
     std::vector<llvm::Value*> points = PointsOf(b, pointer);
     for (size_t i = 0; i < others_.size(); ++i) {
       const kernel::Node& n = NodeOf(prologue_.others[i]);
-      llvm::Value*& value = values[prologue_.others[i]];
+      Begun::Other& other = begun_.others.emplace_back();
       if (IsScalar(n)) {
-        value = Splat(b, others_[i], lanes);
+        other.value = Splat(b, others_[i], lanes);
         continue;
       }
       llvm::Value* offset = b.getInt64(0);
-      bool along = false;  // the vector
       for (size_t a = 0; a < points.size(); ++a) {
-        int64_t stride = *n.index.StrideOf(prologue_.axes[a].variable);
+        const kernel::VariableId variable = prologue_.axes[a].variable;
+        int64_t stride = *n.index.StrideOf(variable);
         if (stride == 0) continue;
-        along = along || prologue_.axes[a].stride == 1;
-        auto bytes = static_cast<uint64_t>(stride * ByteWidth(n.type));
-        offset = b.CreateAdd(offset, b.CreateMul(points[a], b.getInt64(bytes)));
+        other.along = other.along || prologue_.axes[a].stride == 1;
+        int64_t bytes = stride * ByteWidth(n.type);
+        if (variable == columns_) other.column = bytes;
+        offset =
+            b.CreateAdd(offset, b.CreateMul(points[a], b.getInt64(static_cast<uint64_t>(bytes))));
       }
-      llvm::Value* at = b.CreateGEP(b.getInt8Ty(), others_[i], offset);
-      value = along ? Load(b, n, at, lanes, mask) : Splat(b, Load(b, n, at, 1, nullptr), lanes);
+      other.at = b.CreateGEP(b.getInt8Ty(), others_[i], offset);
+      other.value = LoadOther(b, n, other, other.at, mask);
     }
-    return At(b, prologue_.node, lanes, values);
+  }
+
+  llvm::Value* LoadOther(llvm::IRBuilder<>& b, const kernel::Node& load, const Begun::Other& other,
+                         llvm::Value* at, llvm::Value* mask) {
+    if (other.along) return Load(b, load, at, begun_.lanes, mask);
+    return Splat(b, Load(b, load, at, 1, nullptr), begun_.lanes);
+  }
+
+  llvm::Value* Further(llvm::IRBuilder<>& b, size_t i, int64_t columns, llvm::Value* mask) {
+    const Begun::Other& other = begun_.others[i];
+    if (other.column == 0 && (!other.along || mask == begun_.mask)) return other.value;
+    llvm::Value* at = b.CreateGEP(b.getInt8Ty(), other.at,
+                                  b.getInt64(static_cast<uint64_t>(columns * other.column)));
+    return LoadOther(b, NodeOf(prologue_.others[i]), other, at, mask);
   }
 
   llvm::Value* At(llvm::IRBuilder<>& b, kernel::NodeId node, int lanes,
@@ -214,10 +259,12 @@ class Prologue {
   const kernel::Stage& stage_;
   const kernel::Prologue& prologue_;
   const bool packing_;
+  const kernel::VariableId columns_;
   const target::Cpu& cpu_;
   std::vector<uint64_t> args_;        // of the other loads
   llvm::Value* begin_ = nullptr;      // the first element's address
   std::vector<llvm::Value*> others_;  // numbers, or where arrays begin
+  Begun begun_;
   GemmPrologue code_;
   Status status_;
 };
@@ -299,8 +346,8 @@ Status EmitGemmKernel(llvm::Function* function, const kernel::Kernel& kernel,
   const kernel::Contraction& c = *gemm.contraction;
   const bool packing = gemm.role != Role::kGemm;
   std::optional<Prologue> a, b;
-  if (c.a_prologue) a.emplace(kernel, *c.a_prologue, packing, cpu);
-  if (c.b_prologue) b.emplace(kernel, *c.b_prologue, packing, cpu);
+  if (c.a_prologue) a.emplace(kernel, *c.a_prologue, packing, kernel::VariableId(), cpu);
+  if (c.b_prologue) b.emplace(kernel, *c.b_prologue, packing, c.n_variable, cpu);
   auto status = [&] {
     if (a && !a->status().ok()) return a->status();
     return b ? b->status() : OkStatus();

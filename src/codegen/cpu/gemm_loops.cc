@@ -390,7 +390,7 @@ class GemmLoops {
       const int64_t panel_bytes = s_.kc * row_bytes;
       const int64_t share = (panel_bytes + tiles - 1) / tiles;
       Value* next = e_.Offset(next_panel_, e_.Scale(tile, share));
-      const int64_t step = (share * s_.unroll + s_.kc - 1) / s_.kc;
+      const int64_t step = (share * e_.unroll + s_.kc - 1) / s_.kc;
       for (int64_t at = 0; at < step; at += kLineBytes) {
         o.prefetch.push_back({e_.Offset(next, at), e_.Int(step)});
       }
@@ -400,14 +400,14 @@ class GemmLoops {
     // The rows of an iteration in the next block of k, or of panels: the tiles share their lines.
     // Tiles beyond the end prefetch cached lines.
     const int64_t row_lines = (row_bytes + kLineBytes - 1) / kLineBytes;
-    const int64_t lines = s_.unroll * row_lines;
+    const int64_t lines = e_.unroll * row_lines;
     const int64_t share = (lines + tiles - 1) / tiles;
     Value* next = e_.Offset(b_block_, e_.Scale(vector_, vector_bytes));
     next = e_.Offset(
         next, s_.k_blocks > 1 ? e_.Scale(e_.shape.b_step, s_.kc) : e_.Scale(Ahead(), row_bytes));
-    Value* ahead_step = e_.Scale(e_.shape.b_step, s_.unroll);
+    Value* ahead_step = e_.Scale(e_.shape.b_step, e_.unroll);
     if (tiles == 1) {
-      for (int step = 0; step < s_.unroll; ++step) {
+      for (int step = 0; step < e_.unroll; ++step) {
         Value* row = e_.Offset(next, e_.Scale(e_.shape.b_step, step));
         o.prefetch.push_back({row, ahead_step, row_lines});
       }

@@ -23,11 +23,14 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
   const int mr = e.s.mr;
   const int nv = e.s.nv;
   std::vector<Value*> columns;
+  Value* first = nullptr;
   for (int v = 0; v < nv; ++v) {
     Value* pointer = e.Offset(b, e.Add(e.Scale(o.b_k, step), e.Int(v * o.b_vector)));
+    if (v == 0) first = pointer;
     Value* mask = v == nv - 1 ? o.mask : nullptr;
-    columns.push_back(o.b_packed ? e.LoadVector(pointer, mask, true)
-                                 : e.LoadB(e.s.lanes, pointer, mask));
+    columns.push_back(o.b_packed
+                          ? e.LoadVector(pointer, mask, true)
+                          : e.LoadB(e.s.lanes, {pointer, first, int64_t{v} * e.s.lanes}, mask));
   }
   for (int i = 0; i < mr; ++i) {
     Value* from = e.Offset(a, e.Add(RowOffset(e, o, i), e.Scale(o.a_k, step)));
@@ -148,7 +151,7 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
 // The steps of the innermost loop, `unroll` of them at a time.
 void SumSteps(Emitter& e, const TileOperands& o, const Level& level, std::vector<Cursor>& cursors,
               std::vector<Value*>& accumulators) {
-  const int unroll = e.s.unroll;
+  const int unroll = e.unroll;
   cursors[0].step = e.Scale(level.a, unroll);
   cursors[1].step = e.Scale(level.b, unroll);
   for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = o.prefetch[i - 2].step;
@@ -255,8 +258,9 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
       rows.push_back(e.LoadA(e.s.lanes, row, mask));
     }
     for (int j = 0; j < nr; ++j) {
-      Value* first = e.Offset(b, o.columns[j]);
-      Value* column = e.LoadB(e.s.lanes, first, mask);
+      GemmPlace place{e.Offset(b, o.columns[j]), b, j};
+      if (!llvm::isa<llvm::ConstantInt>(o.columns[j])) place = {place.pointer, place.pointer, 0};
+      Value* column = e.LoadB(e.s.lanes, place, mask);
       for (int i = 0; i < mr; ++i) {
         Value*& accumulator = accumulators[i * nr + j];
         accumulator = e.MulAdd(rows[i], column, accumulator);

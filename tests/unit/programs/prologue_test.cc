@@ -66,25 +66,32 @@ bool HasPrologue(const codegen::LoweredProgram& lowered) {
   return false;
 }
 
-// Against the same program with the operand made first: the same bits.
-void Check(const Case& c, bool fused) {
-  std::string text = Text(c);
+// Against the evaluator's numbers; whether the gemm has a prologue.
+bool CheckText(const std::string& text) {
   SCOPED_TRACE(text);
+  bool fused = false;
   auto module = ir::ParseOrDie(text);
   std::vector<Literal> arguments = RandomArguments(*module, 11);
   auto expected = interp::Evaluate(*module, arguments);
-  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+  EXPECT_TRUE(expected.ok()) << expected.status().ToString();
+  if (!expected.ok()) return false;
   for (int bytes : {64, 32, 16}) {
     auto loaded = Load(*module, true, bytes);
-    ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-    if (bytes == 64 && !testing::IsTestOfGpu()) {
-      EXPECT_EQ(HasPrologue(*loaded->lowered), fused) << loaded->artefact->program.ToString();
-    }
+    EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
+    if (!loaded.ok()) return false;
+    if (bytes == 64 && !IsTestOfGpu()) fused = HasPrologue(*loaded->lowered);
     Execution run(*loaded->artefact);
     run.SetArguments(arguments);
-    ASSERT_TRUE(loaded->executable->Run(run.arguments(), run.results()).ok());
+    EXPECT_TRUE(loaded->executable->Run(run.arguments(), run.results()).ok());
     EXPECT_EQ(Difference(*expected, run.Result(), 1e-4, 1e-4), "") << bytes;
   }
+  return fused;
+}
+
+void Check(const Case& c, bool fused) {
+  const std::string text = Text(c);
+  const bool has_prologue = CheckText(text);
+  if (!IsTestOfGpu()) EXPECT_EQ(has_prologue, fused) << text;
 }
 
 TEST(Prologues, OfFewRows) {
@@ -104,6 +111,37 @@ TEST(Prologues, OfInnerProducts) {
     Check({"f32", "f32", 3, 50, k, 2, false, true, kRelu}, true);
     Check({"f32", "s8", 2, 33, k, 1, false, true, kScale}, true);
   }
+}
+
+// Sums over k of arrays of the operand's shape, k x n or n x k, and of one of its rows' or its
+// columns' shape.
+std::string OfArrays(int64_t n, int64_t k, bool across, bool by_row) {
+  const int64_t rows = across ? n : k, columns = across ? k : n;
+  const std::string all = Cat("f32[", rows, ",", columns, "]");
+  const int sums = across ? 1 : 0;
+  return Cat("HloModule arrays\nadd { p = f32[] parameter(0)\n  q = f32[] parameter(1)\n",
+             "  ROOT t = f32[] add(p, q) }\nENTRY main {\n  x = ", all, " parameter(0)\n  y = ", all,
+             " parameter(1)\n  r = f32[", by_row ? rows : columns, "] parameter(2)\n  a = f32[", k,
+             "] parameter(3)\n  rs = ", all, " broadcast(r), dimensions={", by_row ? 0 : 1,
+             "}\n  as = ", all, " broadcast(a), dimensions={", sums, "}\n  d = ", all,
+             " subtract(x, rs)\n  e = ", all, " multiply(d, y)\n  v = ", all,
+             " multiply(as, e)\n  zero = f32[] constant(0)\n  ROOT g = f32[", n,
+             "] reduce(v, zero), dimensions={", sums, "}, to_apply=add\n}\n");
+}
+
+TEST(Prologues, OfSeveralArrays) {
+  int fused = 0, fused_across = 0;
+  for (int64_t n : {16, 70, 128, 131, 768}) {
+    for (int64_t k : {40, 128, 768}) {
+      for (bool by_row : {false, true}) {
+        fused += CheckText(OfArrays(n, k, false, by_row));
+        fused_across += CheckText(OfArrays(n, k, true, by_row));
+      }
+    }
+  }
+  if (IsTestOfGpu()) return;
+  EXPECT_GT(fused, 0);
+  EXPECT_GT(fused_across, 0);
 }
 
 TEST(Prologues, OfPackedOperands) {
