@@ -59,8 +59,10 @@ class NestCode {
   // Scalars, also by result.
   using Results = IdVector<StageId, IdVector<ReductionId, Values>>;
 
-  // What row each stage has.
-  using Rows = IdVector<StageId, Value*>;
+  // What row each stage has, and whether it is one of the item's (null: all have one).
+  struct Rows {
+    IdVector<StageId, Value*> row, valid;
+  };
 
   // Lets a stage's emitter emit where another one does.
   void On(StageId s, const std::function<void()>& emit);
@@ -72,13 +74,18 @@ class NestCode {
   void OpenRow(StageId s, VariableId variable, Value* row, const std::vector<Results>& ago);
   void CloseRow(StageId s, VariableId variable, NestEmitter::Mark mark, Results& results);
   void EmitRows(const OuterLoop& rows);
+  // One round: the stages' results, or `none` of those without a row.
+  Results EmitRound(const OuterLoop& rows, Value* round, const std::vector<Results>& ago,
+                    const Results& none);
+  // Whether rounds in which some stages have no row are like the others, with nothing stored.
+  bool HasRoundsOfOneKind() const;
 
   // A stage alone, on a row that may not be there.
   void EmitWhere(Value* valid, StageId s, VariableId variable, Value* row,
                  const std::vector<Results>& ago, Results& results);
 
   // All stages on a row each, vector by vector, the last stage first: so it has read what the one
-  // before puts in the place of it.
+  // before puts in the place of it. A row that is not the item's is read, and not written.
   Results EmitTogether(VariableId variable, const Rows& row, const std::vector<Results>& ago,
                        Results results);
 

@@ -119,6 +119,8 @@ class NestEmitter {
   void BindVector(VariableId variable, llvm::Value* value, int64_t width, int copies,
                   llvm::Value* mask, int64_t aligned);
   void UnbindVector();
+  // Lets a condition (null: no more) decide whether vectors are stored into the kernel's arguments.
+  void SetStores(llvm::Value* condition) { stores_ = condition; }
   // The same vectors that another emitter has, along a variable of this one's.
   void BindVectorLike(const NestEmitter& other, VariableId variable);
   // Makes the copies those of `count` points of another variable from `value` on.
@@ -286,6 +288,7 @@ class NestEmitter {
   int64_t aligned_ = 1;
   llvm::Value* mask_ = nullptr;
   llvm::Value* lanes_left_ = nullptr;
+  llvm::Value* stores_ = nullptr;
   VariableId tile_variable_;
   int64_t tile_aligned_ = 1;
 

@@ -340,6 +340,11 @@ void NestEmitter::StoreTo(Access& access, const Lanes& value) {
   bool vector = width_ > 1;
   // Arrays other than the caller's are read again soon.
   const bool nontemporal = nontemporal_ && access.param.valid();
+  Value* mask = access.padded ? nullptr : mask_;
+  if (stores_ && vector && access.param.valid()) {
+    Value* all = b_.CreateVectorSplat(static_cast<unsigned>(width_), stores_);
+    mask = mask ? b_.CreateAnd(mask, all) : all;
+  }
   if (vector && tiled()) {
     if (Address address = AddressOf(access, 0); IsSquare(address)) {
       Values rows;
@@ -355,8 +360,7 @@ void NestEmitter::StoreTo(Access& access, const Lanes& value) {
     if (vector && !value.vector) v = Splat(b_, v, width_);
     v = ToMemory(b_, v, access.type, MathOf(cpu_));
     if (vector) {
-      VectorStore(AddressOf(access, u), access.type, v, access.padded ? nullptr : mask_,
-                  nontemporal);
+      VectorStore(AddressOf(access, u), access.type, v, mask, nontemporal);
     } else {
       b_.CreateAlignedStore(v, PointerOf(access, 0), llvm::Align(ByteWidth(access.type)));
     }

@@ -83,45 +83,64 @@ void NestCode::EmitRows(const OuterLoop& rows) {
   }
   std::vector<Results> ago(count, none);
   Values carried = carry(ago);
-  Value *begin = rows.range.begin, *end = rows.range.end;
-  Value* drained = b().CreateAdd(end, e_->Int(static_cast<int64_t>(count) - 1));
+  Value* drained = b().CreateAdd(rows.range.end, e_->Int(static_cast<int64_t>(count) - 1));
   auto emit_round = [&](Value* round, Values& values) {
     size_t at = 0;
     ForEachResult([&](StageId s, ReductionId r, size_t k) {
       for (size_t age = 0; age + s.index() + 1 < count; ++age) ago[age][s][r][k] = values[at++];
     });
-    Rows row;
-    for (StageId s : stages) {
-      row.push_back(s.value() == 0 ? round : b().CreateSub(round, e_->Int(s.value())));
-    }
-    Value* have_rows =
-        b().CreateAnd(b().CreateICmpSGE(row.back(), begin), b().CreateICmpSLT(round, end));
-    Results of_all, of_some = none;
-    auto all = [&] { of_all = EmitTogether(rows.variable, row, ago, none); };
-    auto some = [&] {
-      for (StageId s : std::views::reverse(stages)) {
-        Value* valid =
-            b().CreateAnd(b().CreateICmpSGE(row[s], begin), b().CreateICmpSLT(row[s], end));
-        EmitWhere(valid, s, rows.variable, row[s], ago, of_some);
-      }
-    };
-    IfEnds ends = EmitIf(b(), have_rows, all, some, {.then = "all", .otherwise = "some"});
-    Results latest = none;
-    ForEachResult([&](StageId s, ReductionId r, size_t k) {
-      latest[s][r][k] =
-          EmitPhi(b(), {of_all[s][r][k], ends.then}, {of_some[s][r][k], ends.otherwise});
-    });
-    ago.insert(ago.begin(), std::move(latest));
+    ago.insert(ago.begin(), EmitRound(rows, round, ago, none));
     ago.pop_back();
     values = carry(ago);
   };
-  EmitLoop(b(), begin, drained, 1, carried, emit_round, {.nonempty = true});
+  EmitLoop(b(), rows.range.begin, drained, 1, carried, emit_round, {.nonempty = true});
   for (StageId s : stages) {
     for (VariableId v : kernel_.OuterVariables()) {
       if (row_.bound(v)) of_stage_[s]->Unbind(v);
     }
     of_stage_[s]->Rewind(outside[s]);
   }
+}
+
+bool NestCode::HasRoundsOfOneKind() const {
+  // A round takes the same time then, and there are few of them beside the others.
+  constexpr int64_t kRowsPerStage = 48;
+  if (!cpu_.has_masks || schedule_.nontemporal || schedule_.vector_width == 1) return false;
+  const bool all = schedule_.parallel < kernel_.outer;
+  const int64_t rows = all ? kernel_.variables[kernel_.LastOuter()].extent : schedule_.block;
+  return rows >= kRowsPerStage * (std::ssize(kernel_.stages) - 1);
+}
+
+NestCode::Results NestCode::EmitRound(const OuterLoop& rows, Value* round,
+                                      const std::vector<Results>& ago, const Results& none) {
+  const IdRange<StageId> stages = kernel_.stages.ids();
+  Value *begin = rows.range.begin, *end = rows.range.end;
+  Rows at;
+  for (StageId s : stages) {
+    Value* row = s.value() == 0 ? round : b().CreateSub(round, e_->Int(s.value()));
+    at.row.push_back(row);
+    at.valid.push_back(b().CreateAnd(b().CreateICmpSGE(row, begin), b().CreateICmpSLT(row, end)));
+  }
+  if (HasRoundsOfOneKind()) {
+    for (StageId s : stages) at.row[s] = b().CreateSelect(at.valid[s], at.row[s], begin);
+    return EmitTogether(rows.variable, at, ago, none);
+  }
+  Results of_all, of_some = none;
+  auto all = [&] { of_all = EmitTogether(rows.variable, {at.row, {}}, ago, none); };
+  auto some = [&] {
+    for (StageId s : std::views::reverse(stages)) {
+      EmitWhere(at.valid[s], s, rows.variable, at.row[s], ago, of_some);
+    }
+  };
+  Value* have_rows =
+      b().CreateAnd(b().CreateICmpSGE(at.row.back(), begin), b().CreateICmpSLT(round, end));
+  IfEnds ends = EmitIf(b(), have_rows, all, some, {.then = "all", .otherwise = "some"});
+  Results results = none;
+  ForEachResult([&](StageId s, ReductionId r, size_t k) {
+    results[s][r][k] =
+        EmitPhi(b(), {of_all[s][r][k], ends.then}, {of_some[s][r][k], ends.otherwise});
+  });
+  return results;
 }
 
 void NestCode::EmitWhere(Value* valid, StageId s, VariableId variable, Value* row,
@@ -144,7 +163,7 @@ void NestCode::EmitWhere(Value* valid, StageId s, VariableId variable, Value* ro
   }
 }
 
-NestCode::Results NestCode::EmitTogether(VariableId variable, const Rows& row,
+NestCode::Results NestCode::EmitTogether(VariableId variable, const Rows& rows,
                                          const std::vector<Results>& ago, Results results) {
   const IdRange<StageId> stages = kernel_.stages.ids();
   const StageId last = kernel_.stages.last();
@@ -158,7 +177,8 @@ NestCode::Results NestCode::EmitTogether(VariableId variable, const Rows& row,
   for (StageId s : stages) {
     marks.push_back(of_stage_[s]->GetMark());
     On(s, [&] {
-      OpenRow(s, variable, row[s], ago);
+      OpenRow(s, variable, rows.row[s], ago);
+      if (!rows.valid.empty()) e_->SetStores(rows.valid[s]);
       e_->EmitReady(s);
       Values own = Start(s, true, false);
       const int64_t begin = std::ssize(carried);
@@ -196,6 +216,7 @@ NestCode::Results NestCode::EmitTogether(VariableId variable, const Rows& row,
   for (StageId s : stages) {
     On(s, [&] {
       Finish(s, true, false, slice(carried, s));
+      e_->SetStores(nullptr);
       CloseRow(s, variable, marks[s], results);
     });
   }

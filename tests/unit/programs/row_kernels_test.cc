@@ -28,12 +28,12 @@ int CountRowKernels(const ir::Module& module) {
 }
 
 // To a machine of small caches small arrays are large: rows go through a kernel as through a
-// pipeline, are asked for ahead, and written past the caches. Strips of columns want a second cache
-// that has a strip.
-enum class Caches { kOwn, kSmall, kForStrips };
+// pipeline, are asked for ahead, and written past the caches unless the last one is large. Strips
+// of columns want a second cache that has a strip.
+enum class Caches { kOwn, kSmall, kSmallButLast, kForStrips };
 
 struct Met {
-  int pipelined = 0, staged = 0, nontemporal = 0, prefetched = 0;
+  int pipelined = 0, staged = 0, nontemporal = 0, prefetched = 0, of_many_rows = 0;
   int strips = 0, kept = 0, by_columns = 0, split = 0;
 };
 
@@ -43,6 +43,10 @@ void Check(const ir::Module& module, int vector_bytes, Caches caches, Met& met) 
   ASSERT_TRUE(expected.ok()) << expected.status().ToString();
   target::Target target = target::HostCpuWithVectors(vector_bytes);
   if (caches == Caches::kSmall) target.cpu.l2_bytes = target.cpu.l3_bytes = 256;
+  if (caches == Caches::kSmallButLast) {
+    target.cpu.l2_bytes = 256;
+    target.cpu.l3_bytes = 16 << 20;
+  }
   if (caches == Caches::kForStrips) {
     target.cpu.l1_bytes = 1 << 10;
     target.cpu.l2_bytes = target.cpu.l3_bytes = 32 << 10;
@@ -54,6 +58,7 @@ void Check(const ir::Module& module, int vector_bytes, Caches caches, Met& met) 
     const auto* nest = std::get_if<kernel::CpuNestSchedule>(&k.schedule);
     if (!nest) continue;
     met.pipelined += nest->pipelined;
+    met.of_many_rows += nest->pipelined && !nest->nontemporal && nest->items <= 3;
     met.staged += !nest->staged.empty();
     met.nontemporal += nest->nontemporal;
     met.prefetched += !nest->prefetches.empty();
@@ -212,6 +217,22 @@ TEST(RowKernels, StagedRowsAreKeptForTwoWalks) {
     }
   }
   EXPECT_GE(met.staged, 8);
+}
+
+// Of an item with many rows all rounds are of one kind.
+TEST(RowKernels, ManyRowsGoThroughAPipeline) {
+  Met met;
+  for (std::string_view type : {"f32", "bf16"}) {
+    for (int64_t outer : {1, 3}) {
+      for (int64_t columns : {40, 131}) {
+        SCOPED_TRACE(Cat(type, " ", outer, " x 100 x ", columns));
+        auto module = ir::ParseOrDie(Rows(type, {outer, 100, columns}));
+        for (int bytes : {64, 32}) Check(*module, bytes, Caches::kSmallButLast, met);
+        if (HasFatalFailure() || HasNonfatalFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(met.of_many_rows, 0);
 }
 
 TEST(RowKernels, ColumnsOfAllSizesGoByStrips) {
