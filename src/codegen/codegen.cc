@@ -99,7 +99,7 @@ Status Emit(const LoweredProgram& lowered, const Effort& effort, const target::C
   KILN_RETURN_IF_ERROR(options.interrupt.Check());
   emission.End();
   TraceSpan generation(options.trace, Cat("LLVM ", name), "codegen");
-  if (effort.large || large) {
+  if (effort.large || large || session->HasManyQuick()) {
     KILN_ASSIGN_OR_RETURN(std::string object, session->EmitQuick());
     objects.push_back(std::move(object));
   }
@@ -124,7 +124,7 @@ std::vector<program::KernelId> Functions(const LoweredProgram& lowered) {
 }
 
 // What the code that gemms share costs, in the unit of Effort::costs.
-constexpr int64_t kSharedGemmCost = 200;
+constexpr int64_t kSharedGemmCost = 140;
 
 // The heaviest kernels first, each to the part that has least; or to the one that has the code that
 // a gemm shares, unless another copy of it is the lesser evil.

@@ -1,6 +1,7 @@
 #include "codegen/effort.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <unordered_map>
 
@@ -15,7 +16,7 @@ namespace {
 
 // Of a function, however small, and of the lines of an elementary function in it: a line is the
 // unit of costs, and takes some 25 microseconds on a machine of 2023.
-constexpr int64_t kFunctionCost = 20, kElementaryCost = 20;
+constexpr int64_t kFunctionCost = 20, kElementaryCost = 20, kGemmCost = 80;
 // Programs that take less are optimised throughout.
 constexpr int64_t kLargeCost = 12'000;
 constexpr int64_t kQuickGain = 3;
@@ -25,10 +26,13 @@ constexpr int64_t kHugeCost = 12'000;
 // to be run some hundred times before that makes good the time that LLVM takes.
 constexpr int64_t kManyValues = 1 << 20;
 // The part of a program's time that all short kernels together take, whether it runs on one thread
-// or on many.
-constexpr double kShortShare = 1.0 / 128;
+// or on many, and the part that quick ones take of one that is not large: they take twice to three
+// times as long.
+constexpr double kShortShare = 1.0 / 128, kQuickShare = 1.0 / 512;
 constexpr int64_t kManyThreads = 32;
 constexpr int64_t kShortGain = 2;
+// Quick kernels of less cost are not worth a module of their own.
+constexpr int64_t kLeastQuickCost = 24;
 
 // Of a CPU's gemm from the stage on that follows it.
 bool IsElementwise(const kernel::ScheduledKernel& k) {
@@ -45,6 +49,12 @@ bool IsElementwise(const kernel::ScheduledKernel& k) {
   return std::ranges::all_of(k.kernel.stages.ids(first), [&](kernel::StageId s) {
     return k.kernel.stages[s].reductions.empty();
   });
+}
+
+// A gemm without epilogue, which mostly has its code for itself.
+bool IsLoneGemm(const kernel::ScheduledKernel& k) {
+  const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule);
+  return gemm && gemm->role == kernel::CpuGemm::Role::kGemm && gemm->contraction->c_param.valid();
 }
 
 bool IsGpuNest(const kernel::ScheduledKernel& k) {
@@ -92,7 +102,7 @@ int64_t CostOf(const kernel::ScheduledKernel& k, int64_t elementary) {
     int64_t copies = nest && s < nest->stages.next() ? nest->stages[s].unroll + 1 : 2;
     cost += once * copies;
   }
-  return cost;
+  return IsLoneGemm(k) ? cost + kGemmCost : cost;
 }
 
 bool IsCpuNest(const kernel::ScheduledKernel& k) {
@@ -151,20 +161,23 @@ class Shares {
   Time all_;
 };
 
-// The kernels whose time does not count, beginning with the least.
-std::vector<program::KernelId> OfLittleTime(const LoweredProgram& lowered) {
+// The kernels, of those that may be meant, which together take at most a part of the program's
+// time, beginning with the least.
+std::vector<program::KernelId> OfLittleTime(
+    const LoweredProgram& lowered, double part,
+    const std::function<bool(const kernel::ScheduledKernel&)>& may_be) {
   const Shares shares(lowered);
   std::vector<std::pair<double, program::KernelId>> order;
   for (program::KernelId k : lowered.kernels.ids()) {
     const double share = shares.Of(k);
-    if (share < kShortShare && IsCpuNest(lowered.kernels[k])) order.emplace_back(share, k);
+    if (share < part && may_be(lowered.kernels[k])) order.emplace_back(share, k);
   }
   std::ranges::sort(order);
   std::vector<program::KernelId> kernels;
   double sum = 0;
   for (auto [share, k] : order) {
     sum += share;
-    if (sum > kShortShare) break;
+    if (sum > part) break;
     kernels.push_back(k);
   }
   return kernels;
@@ -194,6 +207,39 @@ IdVector<program::KernelId, bool> OwnGemms(const LoweredProgram& lowered) {
   return own;
 }
 
+void PlanShortened(const LoweredProgram& lowered, Effort& effort) {
+  for (program::KernelId k : OfLittleTime(lowered, kShortShare, IsCpuNest)) {
+    effort.shortened[k] = true;
+    effort.costs[k] /= kShortGain;
+  }
+}
+
+// Of a program that is not large.
+void PlanQuick(const LoweredProgram& lowered, Effort& effort) {
+  const std::vector<program::KernelId> quick =
+      OfLittleTime(lowered, kQuickShare,
+                   [](const kernel::ScheduledKernel& k) { return IsCpuNest(k) || IsLoneGemm(k); });
+  int64_t cost = 0;
+  for (program::KernelId k : quick) cost += effort.costs[k];
+  if (cost < kLeastQuickCost) return;
+  for (program::KernelId k : quick) {
+    effort.quick[k] = true;
+    effort.costs[k] /= kQuickGain;
+  }
+}
+
+// Of a large program.
+void PlanQuickOfLarge(const LoweredProgram& lowered, bool all, bool emulates_gpu, Effort& effort) {
+  const auto uses = KernelUses(lowered);
+  for (program::KernelId k : effort.quick.ids()) {
+    const kernel::ScheduledKernel& kernel = lowered.kernels[k];
+    bool quick = !uses[k].looped && (emulates_gpu ? IsGpuNest(kernel) : IsElementwise(kernel)) &&
+                 (all || ValuesOf(kernel.kernel, emulates_gpu) < kManyValues);
+    effort.quick[k] = quick;
+    effort.costs[k] = CostOf(kernel, 1) / (quick ? kQuickGain : 1);
+  }
+}
+
 }  // namespace
 
 Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool emulates_gpu) {
@@ -212,24 +258,17 @@ Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool
   effort.large = quick_anyway || (total > kLargeCost && optimization == Optimization::kAuto);
   effort.quick.assign(lowered.kernels.size(), false);
   effort.shortened.assign(lowered.kernels.size(), false);
-  if (optimization != Optimization::kFull) {
-    for (program::KernelId k : OfLittleTime(lowered)) {
-      effort.shortened[k] = true;
-      effort.costs[k] /= kShortGain;
-    }
-  }
-  if (!effort.large) {
+  if (effort.large) {
+    effort.own_gemm.assign(lowered.kernels.size(), false);
+  } else {
     effort.own_gemm = OwnGemms(lowered);
-    return effort;
   }
-  effort.own_gemm.assign(lowered.kernels.size(), false);
-  const auto uses = KernelUses(lowered);
-  for (program::KernelId k : effort.quick.ids()) {
-    const kernel::ScheduledKernel& kernel = lowered.kernels[k];
-    bool quick = !uses[k].looped && (emulates_gpu ? IsGpuNest(kernel) : IsElementwise(kernel)) &&
-                 (quick_anyway || ValuesOf(kernel.kernel, emulates_gpu) < kManyValues);
-    effort.quick[k] = quick;
-    effort.costs[k] = CostOf(kernel, 1) / (quick ? kQuickGain : 1);
+  if (optimization == Optimization::kFull) return effort;
+  PlanShortened(lowered, effort);
+  if (effort.large) {
+    PlanQuickOfLarge(lowered, quick_anyway, emulates_gpu, effort);
+  } else {
+    PlanQuick(lowered, effort);
   }
   // On a GPU the kernels of a bundle are of one module.
   for (program::KernelId k : effort.quick.ids()) {

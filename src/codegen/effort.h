@@ -15,8 +15,10 @@ struct Effort {
   // One kernel takes very long to compile: they are shared on GPUs, too, where calls are slow.
   bool huge = false;
   // Of each kernel: compiled without LLVM's optimisations, in a third of the time; its code is
-  // about a third slower. So are, in large programs, kernels that do little elementwise work, also
-  // on a gemm, outside of loops. The gemm itself is optimised in any case.
+  // about a third slower, and takes twice to three times as long where values stay in registers
+  // otherwise. So are, in large programs, kernels that do little elementwise work, also on a gemm,
+  // outside of loops; the gemm itself is optimised. In others, so are nests of a CPU, and gemms
+  // without epilogues, that take next to no part of the program's time.
   IdVector<program::KernelId, bool> quick;
   // Of each kernel of a CPU: its time is so small a part of the program's that its schedule is made
   // shorter.

@@ -115,6 +115,12 @@ class Collector : public llvm::DiagnosticHandler {
   std::string& errors_;
 };
 
+size_t InstructionsOf(const llvm::Function& function) {
+  size_t instructions = 0;
+  for (const llvm::BasicBlock& block : function) instructions += block.size();
+  return instructions;
+}
+
 }  // namespace
 
 LlvmSession::LlvmSession() = default;
@@ -242,8 +248,7 @@ Result<bool> LlvmSession::MakeLargeQuick() {
   constexpr unsigned kLarge = 10'000, kMost = 100'000;
   bool any = false;
   for (llvm::Function& f : *module_) {
-    size_t instructions = 0;
-    for (const llvm::BasicBlock& block : f) instructions += block.size();
+    const size_t instructions = InstructionsOf(f);
     if (instructions > kMost) {
       return ResourceExhausted("the code of ", f.getName().str(), " would have ", instructions,
                                " LLVM instructions; the most is ", kMost);
@@ -253,6 +258,15 @@ Result<bool> LlvmSession::MakeLargeQuick() {
     any = true;
   }
   return any;
+}
+
+bool LlvmSession::HasManyQuick() const {
+  constexpr size_t kMany = 64;
+  size_t instructions = 0;
+  for (const llvm::Function& f : *module_) {
+    if (f.hasOptNone()) instructions += InstructionsOf(f);
+  }
+  return instructions >= kMany;
 }
 
 Result<std::string> LlvmSession::EmitQuick() {

@@ -52,8 +52,9 @@ class LlvmSession {
   // in assembly, and RESOURCE_EXHAUSTED names one that is larger than any. Whether one became
   // quick.
   Result<bool> MakeLargeQuick();
-  // An object file of the quick functions alone, which leave the module: worth its start where
-  // there are many. Comes before Emit.
+  // Whether the quick functions are worth an object of their own.
+  bool HasManyQuick() const;
+  // An object file of the quick functions alone, which leave the module. Comes before Emit.
   Result<std::string> EmitQuick();
   // An object file, or for a GPU the text of the assembly. The module is used up.
   Result<std::string> Emit();

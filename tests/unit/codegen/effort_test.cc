@@ -162,15 +162,19 @@ body { t = (s32[], f32[16,1024]) parameter(0)
   return text + Cat("  ROOT r = (f32[", size, ",1024], f32[16,1024]) tuple(d, y) }");
 }
 
-// Whether the kernel of the sums has a short schedule.
-bool HasShortSums(int64_t size, bool in_loop, Optimization optimization) {
+// Whether the kernel of the sums has a short schedule, and is quick.
+struct Planned {
+  bool shortened = false, quick = false;
+};
+
+Planned PlanSums(int64_t size, bool in_loop, Optimization optimization) {
   auto compiled =
       testing::CompileWithKernels(ir::ParseOrDie(ProductAndSums(size, in_loop)), target::HostCpu());
   EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
-  if (!compiled.ok()) return false;
+  if (!compiled.ok()) return {};
   const LoweredProgram& lowered = compiled->lowered;
   const Effort effort = PlanEffort(lowered, optimization, false);
-  int sums = 0, shortened = 0;
+  int sums = 0, shortened = 0, quick = 0;
   for (program::KernelId k : lowered.kernels.ids()) {
     const auto& stages = lowered.kernels[k].kernel.stages;
     const bool is_nest =
@@ -181,9 +185,17 @@ bool HasShortSums(int64_t size, bool in_loop, Optimization optimization) {
     }
     ++sums;
     shortened += effort.shortened[k];
+    quick += effort.quick[k];
   }
   EXPECT_GT(sums, 0);
-  return shortened == sums;
+  return {shortened == sums, quick == sums};
+}
+
+bool HasShortSums(int64_t size, bool in_loop, Optimization optimization) {
+  return PlanSums(size, in_loop, optimization).shortened;
+}
+bool HasQuickSums(int64_t size, bool in_loop, Optimization optimization) {
+  return PlanSums(size, in_loop, optimization).quick;
 }
 
 TEST(Effort, KernelsOfLittleTimeHaveShortSchedules) {
@@ -230,6 +242,36 @@ TEST(Effort, UpdatesOfLargeMatricesHaveTheirOwnGemm) {
   EXPECT_TRUE(UpdatesShareTheirGemm(192, 1, Optimization::kAuto));
   EXPECT_TRUE(UpdatesShareTheirGemm(288, 2, Optimization::kAuto));
   EXPECT_TRUE(UpdatesShareTheirGemm(288, 1, Optimization::kQuick));
+}
+
+TEST(Effort, KernelsOfNextToNoTimeAreQuick) {
+  EXPECT_TRUE(HasQuickSums(2048, false, Optimization::kAuto));
+  EXPECT_FALSE(HasQuickSums(2048, false, Optimization::kFull));
+  EXPECT_FALSE(HasQuickSums(16, false, Optimization::kAuto));
+  EXPECT_FALSE(HasQuickSums(2048, true, Optimization::kAuto));
+}
+
+TEST(Effort, QuickKernelsGiveTheSameBits) {
+  auto module = ir::ParseOrDie(ProductAndSums(2048, false));
+  const std::vector<Literal> arguments = testing::RandomArguments(*module, 5);
+  std::vector<std::unique_ptr<const program::Artefact>> artefacts;
+  std::vector<std::unique_ptr<testing::Execution>> executions;
+  for (Optimization optimization : {Optimization::kAuto, Optimization::kFull}) {
+    auto compiled = testing::CompileWithKernels(module->Clone(), target::HostCpu(),
+                                                {.optimization = optimization});
+    ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+    artefacts.push_back(std::make_unique<program::Artefact>(std::move(compiled->artefact)));
+    const program::Artefact& artefact = *artefacts.back();
+    auto executable =
+        device::CpuExecutable::Load(artefact, testing::Execution::allocator, testing::Pool());
+    ASSERT_TRUE(executable.ok()) << executable.status().ToString();
+    auto execution = std::make_unique<testing::Execution>(artefact);
+    execution->SetArguments(arguments);
+    const Status status = (*executable)->Run(execution->arguments(), execution->results(), {});
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    executions.push_back(std::move(execution));
+  }
+  EXPECT_TRUE(executions[0]->SameBits(*executions[1]));
 }
 
 }  // namespace
