@@ -41,7 +41,7 @@ ninja := ninja -C $(B) -j $(JOBS)
 run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
   -j $(JOBS) $(1) $(TEST_ARGS)
 
-.PHONY: all build demo test test-all bench bench-peers bench-jax gpu-bundle run-time fuzz conformance jax-test jax-wheel docs install format check clean help
+.PHONY: all build demo test test-all bench bench-peers bench-training bench-jax gpu-bundle run-time fuzz conformance jax-test jax-wheel docs install format check clean help
 .DEFAULT_GOAL := build
 
 all: build
@@ -76,11 +76,12 @@ bench: | $(B)/ ## measure: a table, and JSON lines in build/bench.jsonl
 	@$(B)/bin/kiln-bench --json $(B)/bench.jsonl $(BENCH_ARGS)
 
 # The environment is made once. What PyTorch frees it gets again, without a page fault for each page.
-peers_run = MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=268435456 \
-  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/python KILN_LIBRARY=$(abspath $(B))/lib/libkiln.so \
-  TORCHINDUCTOR_CACHE_DIR=$(abspath $(B))/peers-code $(B)/peers/bin/python tests/bench/peers/peers.py
+peers_environment = MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 \
+  MALLOC_TOP_PAD_=268435456 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/python \
+  KILN_LIBRARY=$(abspath $(B))/lib/libkiln.so TORCHINDUCTOR_CACHE_DIR=$(abspath $(B))/peers-code
+peers_run = $(peers_environment) $(B)/peers/bin/python tests/bench/peers/peers.py
 
-bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed into build/peers; then bench-jax
+bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed into build/peers; then bench-training and bench-jax
 	@$(packages) build peers
 	@$(call configure,$(without_tests))
 	@$(ninja) lib/libkiln.so
@@ -88,10 +89,25 @@ bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed in
 	@rm -f $(B)/bench-peers.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do OMP_NUM_THREADS=$$threads \
 	  $(peers_run) --json $(B)/bench-peers.jsonl $(BENCH_ARGS) || exit 1; done
-	@$(if $(BENCH_ARGS),,$(MAKE) --no-print-directory bench-jax)
+	@$(if $(BENCH_ARGS),,$(MAKE) --no-print-directory bench-training bench-jax)
+
+training_run = $(peers_environment) $(B)/peers/bin/python tests/bench/peers/training/compare.py \
+  --kiln $(B)/peers/bin/python --torch $(B)/peers/bin/python --jax $(B)/peers-jax/bin/python \
+  --mkl $(abspath $(B))/peers/intel.so
+
+bench-training: | $(B)/ ## measure steps of trainings beside PyTorch and XLA
+	@$(packages) build peers
+	@$(call configure,$(without_tests))
+	@$(ninja) lib/libkiln.so
+	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers torch
+	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers-jax jax
+	@rm -f $(B)/bench-training.jsonl
+	@for threads in 1 $(filter-out 1,$(JOBS)); do \
+	  $(training_run) --threads $$threads --json $(B)/bench-training.jsonl $(BENCH_ARGS) || exit 1; done
 
 jax_run = PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/jax $(B)/peers-jax/bin/python \
-  tests/bench/peers/jax/compare.py --library $(abspath $(B))/lib/libkiln_pjrt.so
+  tests/bench/peers/jax
+jax_options = --library $(abspath $(B))/lib/libkiln_pjrt.so --json $(B)/bench-jax.jsonl
 
 bench-jax: | $(B)/ ## measure JAX programs on Kiln beside XLA's CPU; JAX is installed into build/peers-jax
 	@$(packages) build peers
@@ -100,7 +116,8 @@ bench-jax: | $(B)/ ## measure JAX programs on Kiln beside XLA's CPU; JAX is inst
 	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers-jax jax
 	@rm -f $(B)/bench-jax.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do \
-	  $(jax_run) --threads $$threads --json $(B)/bench-jax.jsonl $(BENCH_ARGS) || exit 1; done
+	  $(jax_run)/compare.py $(jax_options) --threads $$threads $(BENCH_ARGS) || exit 1; done
+	@$(if $(BENCH_ARGS),,$(jax_run)/limits.py $(jax_options) --threads $(JOBS))
 
 gpu-bundle: | $(B)/ ## pack build/kiln-gpu-check.tar.gz: tests and benchmarks for a machine with a GPU
 	@$(packages) test

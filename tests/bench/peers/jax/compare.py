@@ -19,6 +19,10 @@ import tempfile
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+
+import turns  # noqa: E402  pylint: disable=wrong-import-position
+
 ON_CPU, ON_GPU = ('kiln', 'cpu'), ('kiln_gpu', 'cuda')
 TOLERANCE = 1e-4
 # What two runs of a chain of draws can differ by.
@@ -32,24 +36,11 @@ def names():
     return listing.stdout.splitlines()
 
 
-class Worker:
+def worker_of(platform, threads, folder, library):
     """A platform's process."""
-
-    def __init__(self, platform, threads, folder, library):
-        self.platform = platform
-        environment = os.environ | ({'KILN_PJRT_LIBRARY': library} if library else {})
-        self.process = subprocess.Popen(
-            [sys.executable, '-W', 'ignore', HERE / 'worker.py', platform, str(threads), folder],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env=environment)
-
-    def ask(self, command):
-        self.process.stdin.write(command + '\n')
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f'{self.platform} ended in: {command}')
-        return json.loads(line)
+    environment = os.environ | ({'KILN_PJRT_LIBRARY': library} if library else {})
+    return turns.Worker(platform, [sys.executable, '-W', 'ignore', HERE / 'worker.py', platform,
+                                   str(threads), folder], environment)
 
 
 def difference(folder, platforms):
@@ -69,17 +60,17 @@ def measure(workers, name, folder, rounds, seconds):
     record = {'name': name}
     for worker in workers:
         answer = worker.ask('prepare ' + name)
-        record[worker.platform] = answer
+        record[worker.name] = answer
         if 'error' in answer:
             return record
-    record['difference'] = difference(folder, [worker.platform for worker in workers])
-    samples = {worker.platform: [] for worker in workers}
+    record['difference'] = difference(folder, [worker.name for worker in workers])
+    samples = {worker.name: [] for worker in workers}
     for number in range(rounds):
         for worker in workers if number % 2 else reversed(workers):
-            samples[worker.platform].append(worker.ask(f'sample {seconds}')['seconds'])
+            samples[worker.name].append(worker.ask(f'sample {seconds}')['seconds'])
     for worker in workers:
-        record[worker.platform] |= worker.ask('drop')
-        record[worker.platform]['call'] = statistics.median(samples[worker.platform])
+        record[worker.name] |= worker.ask('drop')
+        record[worker.name]['call'] = statistics.median(samples[worker.name])
     return record
 
 
@@ -111,7 +102,7 @@ def main():
     print(f'{"":32}{"call":>25}{"compile":>25}{"first call":>25}{"peak MiB":>14}  difference')
     failed = []
     with tempfile.TemporaryDirectory() as folder:
-        workers = [Worker(p, options.threads, folder, options.library) for p in platforms]
+        workers = [worker_of(p, options.threads, folder, options.library) for p in platforms]
         for name in chosen:
             record = measure(workers, name, pathlib.Path(folder), options.rounds, options.seconds)
             print(row(record, platforms), flush=True)
@@ -121,8 +112,7 @@ def main():
                 with open(options.json, 'a', encoding='utf-8') as lines:
                     print(json.dumps({'threads': options.threads, **record}), file=lines)
         for worker in workers:
-            worker.process.stdin.close()
-            worker.process.wait()
+            worker.end()
     if failed:
         print('Numbers differ, or there are none:', ', '.join(failed))
     return 1 if failed else 0

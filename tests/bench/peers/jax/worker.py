@@ -8,16 +8,17 @@ One platform's side: reads a command a line, answers each with a line of JSON.
 """
 
 import gc
-import json
 import os
 import pathlib
 import sys
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+
+import turns  # noqa: E402  pylint: disable=wrong-import-position
+
 PLATFORM, THREADS, FOLDER = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3])
-# Answers go where standard output was; what libraries print goes to standard error.
-ANSWERS = os.fdopen(os.dup(1), 'w')
-os.dup2(2, 1)
+ANSWERS = turns.answers()
 # The processors are what XLA takes its number of threads from.
 if PLATFORM in ('kiln', 'cpu'):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
@@ -97,25 +98,34 @@ def sample(run, seconds):
     return {'seconds': (time.perf_counter() - start) / calls}
 
 
+class Side:
+    """The commands."""
+
+    def __init__(self):
+        self._run = None
+
+    def prepare(self, name):
+        self._run, answer = prepare(name)
+        return answer
+
+    def sample(self, seconds):
+        return sample(self._run, float(seconds))
+
+    def drop(self, _):
+        self._run = None
+        answer = {'peak': memory('VmHWM')}
+        gc.collect()
+        return answer
+
+
 def main():
     if PLATFORM == 'kiln':
         jax.config.update('jax_pjrt_client_create_options', {'kiln_threads': THREADS})
     jax.monitoring.register_event_duration_secs_listener(on_duration)
     jax.block_until_ready(jax.numpy.zeros(1))  # the client is there
-    run = None
-    for line in sys.stdin:
-        command, _, argument = line.rstrip('\n').partition(' ')
-        try:
-            if command == 'prepare':
-                run, answer = prepare(argument)
-            elif command == 'sample':
-                answer = sample(run, float(argument))
-            else:
-                run, answer = None, {'peak': memory('VmHWM')}
-                gc.collect()
-        except Exception as error:  # pylint: disable=broad-except
-            answer = {'error': f'{type(error).__name__}: {error}'[:300]}
-        print(json.dumps(answer), file=ANSWERS, flush=True)
+    side = Side()
+    turns.serve(sys.stdin, ANSWERS, {'prepare': side.prepare, 'sample': side.sample,
+                                     'drop': side.drop})
 
 
 if __name__ == '__main__':
