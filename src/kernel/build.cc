@@ -44,6 +44,7 @@ class Builder {
     }
     AddCosts();
     CollapseVariables(kernel_);
+    SplitPieces(kernel_);
     RetypeMoves(kernel_);
     return std::move(kernel_);
   }

@@ -1,6 +1,7 @@
 #include "kernel/collapse.h"
 
 #include <algorithm>
+#include <numeric>
 #include <ranges>
 #include <utility>
 #include <vector>
@@ -119,7 +120,56 @@ bool MergeOne(Kernel& kernel, const std::vector<VariableId>& run) {
   return false;
 }
 
+// Shorter pieces are no vectors.
+constexpr int64_t kShortestPiece = 16;
+
+// The divisor of all quotients and remainders that the variable is in alone; 0 without any.
+int64_t PieceOf(Kernel& kernel, VariableId v) {
+  int64_t piece = 0;
+  const Index alone = Index::Variable(v, kernel.variables[v].extent);
+  ForEachIndex(kernel, [&](Index& index) {
+    for (const Index::Term& t : index.terms()) {
+      if (t.atom.divisor > 0 && *t.atom.inner == alone) piece = std::gcd(piece, t.atom.divisor);
+    }
+  });
+  return piece;
+}
+
+// 0 <= index < bound as the same of pieces, if the index is in one piece for all of its points.
+void CompareByPieces(Node& node, VariableId in_piece, int64_t piece) {
+  if (node.kind != Node::Kind::kInRange || node.bound % piece != 0) return;
+  Index pieces = node.index.FloorDiv(piece);
+  if (pieces.DependsOn(in_piece)) return;
+  node.index = std::move(pieces);
+  node.bound /= piece;
+}
+
 }  // namespace
+
+void SplitPieces(Kernel& kernel) {
+  if (kernel.kind != Kernel::Kind::kNest || kernel.stages.size() != 1 || kernel.outer == 0 ||
+      kernel.variables.size() != static_cast<size_t>(kernel.outer)) {
+    return;
+  }
+  const VariableId v = kernel.LastOuter(), in_piece(kernel.outer);
+  const int64_t extent = kernel.variables[v].extent, piece = PieceOf(kernel, v);
+  if (piece < kShortestPiece || piece >= extent || extent % piece != 0) return;
+  IdVector<VariableId, Index> replacements;
+  for (VariableId other : kernel.variables.ids()) {
+    replacements.push_back(Index::Variable(other, kernel.variables[other].extent));
+  }
+  replacements[v] = Index::Variable(v, extent / piece) * piece + Index::Variable(in_piece, piece);
+  bool linear = true;
+  ForEachIndex(kernel, [&](const Index& index) {
+    linear = linear && index.Substitute(replacements).StrideOf(in_piece).has_value();
+  });
+  if (!linear) return;
+  Renumber(kernel, replacements);
+  kernel.variables[v].extent = extent / piece;
+  kernel.variables.push_back({piece});
+  ++kernel.outer;
+  for (Node& node : kernel.stages[StageId(0)].nodes) CompareByPieces(node, in_piece, piece);
+}
 
 void CollapseVariables(Kernel& kernel) {
   for (VariableId v : std::views::reverse(kernel.variables.ids())) {

@@ -1,4 +1,5 @@
-// Merges iteration variables that every access walks as one.
+// Merges iteration variables that every access walks as one, and splits one that accesses walk in
+// pieces.
 #pragma once
 
 #include "kernel/kernel.h"
@@ -9,5 +10,11 @@ namespace kiln::kernel {
 // reduced) become one where all indices stay as simple as they are: fewer loops, longer vectors.
 // Drops variables of extent 1, and puts the outer ones in the order of the first output's memory.
 void CollapseVariables(Kernel& kernel);
+
+// In a kernel of one stage without inner variables: the last variable v becomes v div n and v mod
+// n, if all indices are then linear in the latter, so that its pieces are read and written as
+// vectors. Such indices are those of concatenated or padded arrays of n columns in an order of
+// their own, as of the heads of an attention.
+void SplitPieces(Kernel& kernel);
 
 }  // namespace kiln::kernel
