@@ -307,6 +307,7 @@ Result<NodeId> StageValues::Concatenate(const Instruction& instruction,
     from[dimension] = from[dimension] - offset;
     if (from[dimension].low() >= size || from[dimension].high() < 0) continue;
     NodeId inside = InRange(from[dimension], size);
+    if (size == 1) from[dimension] = 0;  // where it is inside
     KILN_ASSIGN_OR_RETURN(NodeId value, At(operand, from, Both(guard, inside)));
     result = !result.valid() || !inside.valid()
                  ? value

@@ -2,6 +2,7 @@
 // padded array, read in place by the product. Only the padding is made in memory.
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 #include "kernel/schedule/scheduler.h"
 #include "ops/window.h"
@@ -21,6 +22,8 @@ constexpr int64_t kFewFeatures = 4;
 // Short sums round their products before adding them, in order, as other implementations do; it
 // matters if a sum's terms cancel.
 constexpr int64_t kFewProducts = 1 << 14;
+constexpr int64_t kShortLine = 8;
+constexpr int64_t kCacheWay = 4096;
 
 size_t At(int64_t i) { return static_cast<size_t>(i); }
 
@@ -144,6 +147,29 @@ class SumsOfProducts {
       w.high = std::min<int64_t>(w.high, 0);
       w.base_dilation = 1;
     }
+    if (pads_) SpreadImages();
+  }
+
+  // Where lines are short, the rows of the product's tiles are of several images. If these are a
+  // multiple of kCacheWay apart, the rows share a few sets of the first-level cache: lines get one
+  // more element.
+  void SpreadImages() {
+    const Shape& shape = i_->operand(0)->shape();
+    const Ints order = MajorToMinor(shape);
+    const auto last = std::ranges::find_if(order | std::views::reverse,
+                                           [&](int64_t at) { return spatial_of_[At(at)] >= 0; });
+    if (order[0] != d_.input_batch || last == order.rend()) return;
+    const WindowDimension& w = view_[At(*last)];
+    const int64_t places = i_->shape().dim(d_.output_spatial[At(spatial_of_[At(*last)])]);
+    if (places >= kShortLine || w.size == 1 || shape.dim(d_.input_batch) < kShortLine) return;
+    int64_t distance = BitWidth(shape.type()) / 8;
+    for (int64_t at : order | std::views::drop(1)) {
+      const PaddingDimension& p = padding_[At(at)];
+      distance *= (shape.dim(at) - 1) * (p.interior + 1) + 1 + p.low + p.high;
+    }
+    if (distance % kCacheWay != 0) return;
+    ++padding_[At(*last)].high;
+    --view_[At(*last)].high;
   }
 
   // [..., group, ...]: lhs's dimensions, then the window's.
@@ -323,13 +349,17 @@ class SumsOfProducts {
   int64_t out_features_ = 0;  // of a group
 };
 
+Result<Instruction*> AsSumsOfProducts(Builder& b, Instruction* i) {
+  return SumsOfProducts(b, i).Run();
+}
+
 }  // namespace
 
 // convolution(x, w) => convert(convolution(convert(x), convert(w)))   of small floats, which bf16
 // holds, but for powers of two without end: these f32 holds
 Result<Instruction*> Convolution(Builder& b, Instruction* i) {
   const ElementType type = i->operand(0)->shape().type();
-  if (!IsFloat(type) || WideOf(type) == type) return SumsOfProducts(b, i).Run();
+  if (!IsFloat(type) || WideOf(type) == type) return ConvolutionByPhases(b, i, AsSumsOfProducts);
   const ElementType wide = type == ElementType::kF8E8M0FNU ? ElementType::kF32 : ElementType::kBF16;
   const ElementType sum =
       i->shape().type() == ElementType::kF64 ? ElementType::kF64 : ElementType::kF32;
@@ -339,7 +369,8 @@ Result<Instruction*> Convolution(Builder& b, Instruction* i) {
   }
   Instruction* convolution = InLayout(
       b.Add(Opcode::kConvolution, std::move(operands), i->attributes(), Shape::Scalar(sum)), *i);
-  KILN_ASSIGN_OR_RETURN(Instruction * result, SumsOfProducts(b, convolution).Run());
+  KILN_ASSIGN_OR_RETURN(Instruction * result,
+                        ConvolutionByPhases(b, convolution, AsSumsOfProducts));
   b.computation()->Remove(convolution);
   return InLayout(b.Convert(result, i->shape().type()), *i);
 }

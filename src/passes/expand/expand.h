@@ -16,6 +16,10 @@ bool IsExpanded(Opcode opcode);
 
 // convolution.cc
 Result<ir::Instruction*> Convolution(Builder& b, ir::Instruction* i);
+// convolution_phases.cc
+// Without holes between the operand's elements, where that is worth it; `expand` makes the
+// products.
+Result<ir::Instruction*> ConvolutionByPhases(Builder& b, ir::Instruction* i, Expansion expand);
 // random.cc
 Result<ir::Instruction*> Rng(Builder& b, ir::Instruction* i);
 Result<ir::Instruction*> RngBitGenerator(Builder& b, ir::Instruction* i);

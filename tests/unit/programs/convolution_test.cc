@@ -436,6 +436,21 @@ ENTRY e { x = f32[1,3,2] parameter(0)
   ROOT o = (f32[1,3,5], f32[1,3,5], f32[1,2,5]) tuple(a, b, c) })");
 }
 
+// Holes: phases of each kind of window, one alone, and short lines of images that would be a
+// multiple of 4 KB apart.
+TEST(Convolutions, ByPhases) {
+  Check(R"(HloModule m
+ENTRY e { x = f32[9,7,7,32] parameter(0)
+  w = f32[3,3,16,32] parameter(1)
+  v = f32[5,2,32,16] parameter(2)
+  u = f32[1,1,32,40] parameter(3)
+  a = f32[9,14,14,16] convolution(x, w), window={size=3x3 pad=1_2x1_2 lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f
+  b = f32[9,18,14,16] convolution(x, v), window={size=5x2 pad=2_1x0_2 lhs_dilate=3x2}, dim_labels=b01f_01io->b01f
+  c = f32[9,14,13,40] convolution(x, u), window={size=1x1 pad=0_1x0_0 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f
+  ROOT o = (f32[9,14,14,16], f32[9,18,14,16], f32[9,14,13,40]) tuple(a, b, c) })",
+        1e-5, 1e-5);
+}
+
 // Bias, activation and a second convolution; layouts that are not row-major.
 TEST(Convolutions, WithWhatIsAroundThem) {
   Check(R"(HloModule m
