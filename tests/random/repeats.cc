@@ -127,7 +127,7 @@ class Repeater {
 
   Instruction* Constant(Computation& c, const Shape& shape) {
     auto literal = std::make_shared<const Literal>(
-        RandomLiteral(Shape(shape.type(), shape.dimensions()), random_() % 1000));
+        SampleLiteral(Shape(shape.type(), shape.dimensions()), random_() % 1000));
     return c.Create({.opcode = Opcode::kConstant, .shape = shape, .literal = literal});
   }
   // One of the size of the results, if these have one.

@@ -2,64 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <unordered_set>
 
 #include "base/strings.h"
 
 namespace kiln::testing {
 
-Literal RandomLiteral(const Shape& shape, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Literal literal(shape);
-  if (shape.is_tuple()) {
-    for (size_t i = 0; i < shape.elements().size(); ++i) {
-      literal.elements()[i] = RandomLiteral(shape.elements()[i], seed * 31 + i);
-    }
-    return literal;
-  }
-  // Of complex numbers the parts; of less than a byte what is in bytes.
-  const ElementType type = PartOf(shape.type());
-  if (!IsKernelType(type)) {
-    Shape wide = shape;
-    wide.set_type(WideOf(type));
-    const Literal numbers = RandomLiteral(wide, seed);
-    VisitType(type, [&](auto zero) {
-      using T = decltype(zero);
-      for (int64_t k = 0; k < shape.num_elements(); ++k) {
-        if constexpr (FloatType<T>) {
-          // Without a sign there is nothing below 0, and 0 is a NaN.
-          const double number = numbers.AsDouble(k);
-          const bool has_sign = FormatOf(type)->has_sign;
-          literal.values<T>()[static_cast<size_t>(k)] = T(has_sign ? number : std::abs(number));
-        } else if constexpr (!ComplexType<T>) {
-          literal.values<T>()[static_cast<size_t>(k)] = static_cast<T>(numbers.AsInt(k));
-        }
-      }
-    });
-    return literal;
-  }
-  VisitKernelType(type, [&](auto zero) {
-    using T = decltype(zero);
-    for (T& value : literal.values<T>()) {
-      uint64_t bits = random();
-      if constexpr (std::same_as<T, bool>) {
-        value = bits & 1;
-      } else if constexpr (FloatType<T>) {
-        value = bits % 16 == 0 ? static_cast<T>(static_cast<double>(bits / 16 % 2))
-                               : static_cast<T>(static_cast<double>(bits >> 12) / (1ull << 50) - 2);
-      } else {
-        value = static_cast<T>(static_cast<int64_t>(bits % 19) - 9);
-      }
-    }
-  });
-  return literal;
-}
-
 std::vector<Literal> RandomArguments(const ir::Module& module, uint64_t seed) {
   std::vector<Literal> arguments;
   for (const ir::Instruction* p : module.entry()->parameters()) {
-    arguments.push_back(RandomLiteral(p->shape(), seed + arguments.size()));
+    arguments.push_back(SampleLiteral(p->shape(), seed + arguments.size()));
   }
   return arguments;
 }

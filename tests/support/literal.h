@@ -6,11 +6,11 @@
 
 #include "ir/ir.h"
 #include "tensor/literal.h"
+#include "tensor/sample.h"
 
 namespace kiln::testing {
 
-// Seeded values of a shape: floats in [-2, 2) (a few of them 0 and 1), integers in [-9, 9].
-Literal RandomLiteral(const Shape& shape, uint64_t seed);
+// Seeded values of the parameters, whatever reads them: indices may be out of range.
 std::vector<Literal> RandomArguments(const ir::Module& module, uint64_t seed);
 
 // "" where every element agrees: integers and preds exactly, floats within `relative` of the larger

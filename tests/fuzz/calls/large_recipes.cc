@@ -50,7 +50,7 @@ bool IsSmall(const Ints& dims) {
 }
 
 std::string RandomBytes(World& world, kiln_dtype dtype, const Ints& dims) {
-  const Literal literal = testing::RandomLiteral(
+  const Literal literal = SampleLiteral(
       Shape(static_cast<ElementType>(dtype), std::span<const int64_t>(dims)), world.Seed());
   return std::string(reinterpret_cast<const char*>(literal.data()),
                      static_cast<size_t>(literal.byte_size()));

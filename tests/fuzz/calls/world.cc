@@ -209,7 +209,7 @@ void World::ExpectCount(std::atomic<int>* counter, int expected) {
 
 Memory& World::Lend(kiln_dtype dtype, const std::vector<int64_t>& dims, size_t misalignment) {
   const Shape shape(static_cast<ElementType>(dtype), std::span<const int64_t>(dims));
-  const Literal literal = testing::RandomLiteral(shape, Seed());
+  const Literal literal = SampleLiteral(shape, Seed());
   Memory& memory = memory_.emplace_back();
   const auto size = static_cast<size_t>(literal.byte_size());
   memory.bytes.resize(size + KILN_ALIGNMENT + misalignment);

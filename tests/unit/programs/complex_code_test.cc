@@ -361,13 +361,13 @@ TEST(ComplexCode, EveryElementwiseOp) {
       const Shape shape(type, {5});
       std::vector<Literal> operands;
       for (int64_t k = 0; k < ArityOf(info.opcode).min; ++k) {
-        operands.push_back(testing::RandomLiteral(shape, static_cast<uint64_t>(n * 3 + k)));
+        operands.push_back(SampleLiteral(shape, static_cast<uint64_t>(n * 3 + k)));
       }
       std::string result = shape.ToString(), attributes;
       const std::string real = type == ElementType::kC64 ? "f32[5]" : "f64[5]";
       switch (info.opcode) {
         case Opcode::kSelect:
-          operands[0] = testing::RandomLiteral(Shape(ElementType::kPred, {5}), 1);
+          operands[0] = SampleLiteral(Shape(ElementType::kPred, {5}), 1);
           break;
         case Opcode::kCompare:
           result = "pred[5]", attributes = ", direction=NE";

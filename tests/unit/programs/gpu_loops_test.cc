@@ -109,7 +109,7 @@ ENTRY e { end = s32[] parameter(0)
   init = (s32[], s32[], f32[5]) tuple(i, end, x)
   ROOT w = (s32[], s32[], f32[5]) while(init), condition=condition, body=body })";
 
-Literal Five() { return testing::RandomLiteral(Shape(ElementType::kF32, {5}), 3); }
+Literal Five() { return SampleLiteral(Shape(ElementType::kF32, {5}), 3); }
 
 TEST(GpuLoops, AsOftenAsTheConditionHolds) {
   CheckLoops(kUntil, {{Number(0), Five()},

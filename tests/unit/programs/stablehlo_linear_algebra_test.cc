@@ -94,7 +94,7 @@ void ForResults(const Program& program,
   ASSERT_TRUE(module.ok()) << module.status().ToString() << program.text;
   const auto columns = static_cast<size_t>(program.shape.dimensions().back().size());
   for (bool singular : {false, true}) {
-    Literal given = testing::RandomLiteral(program.shape, 7);
+    Literal given = SampleLiteral(program.shape, 7);
     const std::span<T> values = given.values<T>();
     for (size_t i = columns / 2; singular && i < values.size(); i += columns) values[i] = 0;
     auto evaluated = interp::Evaluate(**module, std::vector<Literal>{given},

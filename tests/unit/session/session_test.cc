@@ -105,7 +105,7 @@ TEST_F(SessionTest, AnythingCanBeFed) {
     std::vector<std::string> inputs = {"h"}, fetches = {"y", "h"};
     auto plan = session->Prepare(inputs, fetches);
     ASSERT_TRUE(plan.ok()) << plan.status().ToString();
-    const Literal h = testing::RandomLiteral(Shape(ElementType::kF32, {16, 8}), 3);
+    const Literal h = SampleLiteral(Shape(ElementType::kF32, {16, 8}), 3);
     Ref<client::Buffer> fed = BufferOf(h);
     client::Buffer* feeds[] = {fed.get()};
     std::vector<Ref<client::Buffer>> results(2);
