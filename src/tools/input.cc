@@ -4,7 +4,6 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <string_view>
 
 #include "base/strings.h"
 
@@ -22,6 +21,16 @@ Result<std::string> ReadInput(const std::string& file) {
   std::string text(std::istreambuf_iterator<char>(in), {});
   if (in.bad()) return DataLoss("cannot read ", file);
   return text;
+}
+
+bool IsHloText(std::string_view text) {
+  while (true) {
+    text = Trim(text);
+    const size_t line = text.find('\n');
+    if (!StartsWith(text, "//") || line == text.npos) break;
+    text.remove_prefix(line);
+  }
+  return StartsWith(text, "HloModule");
 }
 
 Status AtPlace(const std::string& file, const Status& failure) {

@@ -19,17 +19,6 @@
 namespace kiln::aot {
 namespace {
 
-// HLO text begins so, behind comments; everything else is MLIR.
-bool IsHloText(std::string_view text) {
-  while (true) {
-    text = Trim(text);
-    const size_t line = text.find('\n');
-    if (!StartsWith(text, "//") || line == text.npos) break;
-    text.remove_prefix(line);
-  }
-  return StartsWith(text, "HloModule");
-}
-
 // "f32[2,3]".
 Result<Shape> ParseShape(std::string_view text) {
   const auto wrong = [&] {
@@ -119,7 +108,7 @@ Result<std::unique_ptr<ir::Module>> ReadModule(const ModuleOptions& options) {
     arguments.push_back(std::move(shape));
   }
   KILN_ASSIGN_OR_RETURN(const std::string text, tools::ReadInput(options.file));
-  const bool is_hlo = !stablehlo::IsBytecode(text) && IsHloText(text);
+  const bool is_hlo = !stablehlo::IsBytecode(text) && tools::IsHloText(text);
   return is_hlo ? ReadHlo(text, options, arguments)
                 : ReadStableHlo(text, options, std::move(arguments));
 }

@@ -3,32 +3,19 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "kiln/kiln.h"
+#include "tools/kiln_run/handles.h"
 
 namespace kiln::run {
 namespace {
 
-template <typename T, void (*release)(T*)>
-struct Releasing {
-  void operator()(T* handle) const { release(handle); }
-};
-using Context = std::unique_ptr<kiln_context, Releasing<kiln_context, kiln_context_release>>;
-using Graph = std::unique_ptr<kiln_graph, Releasing<kiln_graph, kiln_graph_release>>;
-using Executable =
-    std::unique_ptr<kiln_executable, Releasing<kiln_executable, kiln_executable_release>>;
-using Error = std::unique_ptr<kiln_error, Releasing<kiln_error, kiln_error_release>>;
-
 // "INVALID_ARGUMENT: line 3, column 5: ...", on one line.
-std::string Text(const Error& error) {
-  size_t length = 0;
-  const char* message = kiln_error_message(error.get(), &length);
-  std::string text = std::string(kiln_code_name(kiln_error_code(error.get()))) + ": " +
-                     std::string(message, length);
+std::string Text(const Status& status) {
+  std::string text = status.ToString();
   for (char& c : text) {
     if (c == '\n' || c == '\r') c = ' ';
   }
@@ -105,30 +92,18 @@ std::optional<std::string> DisabledReason(std::string_view text) {
 
 class Checker {
  public:
-  // An error, or null.
-  Error Open(const std::string& name) {
-    for (kiln_gpu_mode mode : {KILN_GPU_AUTO, KILN_GPU_EMULATED}) {
-      kiln_context_options o = KILN_CONTEXT_OPTIONS_INIT;
-      // Files run side by side already.
-      o.threads = 1;
-      o.gpu = mode;
-      kiln_context* context = nullptr;
-      if (Error error{kiln_context_create(&o, &context)}) return error;
-      context_.reset(context);
-      Error error{kiln_context_find_device(context, name.data(), name.size(), &device_)};
-      if (!error || mode == KILN_GPU_EMULATED) return error;
-    }
-    return nullptr;
-  }
+  // Files run side by side already.
+  Status Open(const std::string& name) { return OpenContext(name, 1, &context_, &device_); }
 
   // Of StableHLO. Passes if there is an executable then.
   Outcome Compile(std::string_view program, const CheckOptions& options, Executable* executable) {
     kiln_graph* made = nullptr;
-    if (Error e{kiln_graph_from_stablehlo(context_.get(), program.data(), program.size(), nullptr,
-                                          &made)}) {
-      std::string text = Text(e);
+    const Status read = StatusOf(
+        kiln_graph_from_stablehlo(context_.get(), program.data(), program.size(), nullptr, &made));
+    if (!read.ok()) {
+      std::string text = Text(read);
       // Programs for several sizes are no checks by themselves.
-      const bool open = kiln_error_code(e.get()) == KILN_UNIMPLEMENTED &&
+      const bool open = read.code() == Code::kUnimplemented &&
                         text.ends_with("shapes of the arguments may tell it");
       return {open ? Verdict::kSkip : Verdict::kFail,
               open ? "its entry takes arguments of unknown sizes" : std::move(text)};
@@ -140,19 +115,16 @@ class Checker {
     c.disabled_passes_length = options.disabled_passes.size();
     c.memory_limit_bytes = options.memory_limit_bytes;
     kiln_executable* compiled = nullptr;
-    if (Error e{kiln_graph_compile(graph.get(), &c, &compiled)}) return {Verdict::kFail, Text(e)};
-    executable->reset(compiled);
-    return {Verdict::kPass, ""};
+    const Status status = StatusOf(kiln_graph_compile(graph.get(), &c, &compiled));
+    return Made(status, compiled, executable);
   }
 
   // Of a file of Save's.
   Outcome Load(const std::string& path, Executable* executable) {
     kiln_executable* loaded = nullptr;
-    if (Error e{kiln_executable_load_file(device_, path.data(), path.size(), &loaded)}) {
-      return {Verdict::kFail, Text(e)};
-    }
-    executable->reset(loaded);
-    return {Verdict::kPass, ""};
+    const Status status =
+        StatusOf(kiln_executable_load_file(device_, path.data(), path.size(), &loaded));
+    return Made(status, loaded, executable);
   }
 
   static Outcome Run(const Executable& executable) {
@@ -160,14 +132,21 @@ class Checker {
       return {Verdict::kSkip, "its entry takes arguments"};
     }
     std::vector<kiln_buffer*> results(kiln_executable_result_count(executable.get()));
-    Error error{
-        kiln_executable_run(executable.get(), nullptr, nullptr, 0, results.data(), results.size())};
+    const Status status = StatusOf(
+        kiln_executable_run(executable.get(), nullptr, nullptr, 0, results.data(), results.size()));
     for (kiln_buffer* result : results) kiln_buffer_release(result);
-    if (error) return {Verdict::kFail, Text(error)};
-    return {Verdict::kPass, ""};
+    return OutcomeOf(status);
   }
 
  private:
+  static Outcome OutcomeOf(const Status& status) {
+    return status.ok() ? Outcome{Verdict::kPass, ""} : Outcome{Verdict::kFail, Text(status)};
+  }
+  static Outcome Made(const Status& status, kiln_executable* made, Executable* executable) {
+    if (status.ok()) executable->reset(made);
+    return OutcomeOf(status);
+  }
+
   Context context_;
   kiln_device* device_ = nullptr;  // the context's
 };
@@ -187,7 +166,8 @@ Outcome CheckFile(const std::string& path, const CheckOptions& options) {
     if (chunks.empty()) return {Verdict::kSkip, "has no module"};
   }
   Checker checker;
-  if (Error error = checker.Open(options.device)) return {Verdict::kFail, Text(error)};
+  const Status opened = checker.Open(options.device);
+  if (!opened.ok()) return {Verdict::kFail, Text(opened)};
   for (const Chunk& chunk : chunks) {
     Executable executable;
     Outcome outcome = is_saved ? checker.Load(path, &executable)
@@ -207,12 +187,13 @@ std::optional<std::string> SaveProgram(const std::string& path, const std::strin
   std::optional<std::string> bytes = ReadFile(path);
   if (!bytes) return path + " cannot be read";
   Checker checker;
-  if (Error error = checker.Open(options.device)) return Text(error);
+  const Status opened = checker.Open(options.device);
+  if (!opened.ok()) return Text(opened);
   Executable executable;
   const Outcome outcome = checker.Compile(*bytes, options, &executable);
   if (outcome.verdict != Verdict::kPass) return path + ": " + outcome.reason;
-  if (Error error{kiln_executable_save(executable.get(), to.data(), to.size())}) return Text(error);
-  return std::nullopt;
+  const Status saved = StatusOf(kiln_executable_save(executable.get(), to.data(), to.size()));
+  return saved.ok() ? std::nullopt : std::optional(Text(saved));
 }
 
 }  // namespace kiln::run

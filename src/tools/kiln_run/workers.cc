@@ -41,7 +41,8 @@ bool WriteAll(int fd, const void* data, size_t size) {
   return true;
 }
 
-constexpr size_t kMaxReason = 4096;
+// A report with all results as text is large; more is cut off.
+constexpr size_t kMaxReason = size_t{1} << 30;
 
 // A process's report on a file: verdict, length of the reason, the reason.
 bool Send(int fd, const Outcome& outcome) {

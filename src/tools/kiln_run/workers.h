@@ -11,7 +11,7 @@ enum class Verdict { kPass, kFail, kSkip };
 
 struct Outcome {
   Verdict verdict = Verdict::kFail;
-  std::string reason;  // of what did not pass; one line
+  std::string reason;  // of what did not pass, one line; or the work's own report
 };
 
 struct WorkerOptions {

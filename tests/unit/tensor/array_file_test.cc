@@ -75,8 +75,7 @@ TEST_F(ArrayFile, NpyOfEachKind) {
   EXPECT_EQ(Read(Npy("<i2", "False", "(2, 2)",
                      Cat(Number(1, 2), Number(2, 2), Number(3, 2), Number(0xfffc, 2)))),
             " s16[2,2]{ { 1, 2 }, { 3, -4 } };");
-  EXPECT_EQ(Read(Npy("|b1", "False", "(3,)", std::string_view("\0\1\2", 3))),
-            " pred[3]{0, 1, 1};");
+  EXPECT_EQ(Read(Npy("|b1", "False", "(3,)", std::string_view("\0\1\2", 3))), " pred[3]{0, 1, 1};");
   EXPECT_EQ(Read(Npy("<f4", "False", "()", Number(0x3fc00000, 4))), " f32[]1.5;");
   EXPECT_EQ(Read(Npy("<f8", "False", "(0, 7)", "")),
             Cat(" f64[0,7]", Literal(Shape(ElementType::kF64, {0, 7})).ToString(), ";"));
@@ -157,8 +156,7 @@ TEST_F(ArrayFile, BitsAreWhatTheProgramWants) {
 }
 
 TEST_F(ArrayFile, Npz) {
-  const std::string a = Npy("|u1", "False", "(2,)", "\1\2"),
-                    b = Npy("<i4", "False", "()", "abc");
+  const std::string a = Npy("|u1", "False", "(2,)", "\1\2"), b = Npy("<i4", "False", "()", "abc");
   EXPECT_EQ(Read(Zip({{"w.npy", a}, {"sub/x", a}})), "w u8[2]{1, 2};sub/x u8[2]{1, 2};");
   EXPECT_EQ(Read(Zip({})), "");
   EXPECT_EQ(Read(Zip({{"b.npy", b}})),
