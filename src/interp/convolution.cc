@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "interp/lane_sums.h"
 #include "interp/reducer.h"
 #include "interp/sum_of_products.h"
 #include "interp/window_positions.h"
@@ -80,11 +81,57 @@ void FindTerms(const Numbers& n, std::span<const int64_t> place, Terms& terms) {
   } while (NextIndex(n.taps, tap));
 }
 
+// The features of one group as lanes of sums, packed once for all positions of the window.
 template <typename To, typename From>
-void Convolve(const Numbers& n, const From* x, const From* y, To* out) {
+class FilterLanes {
+ public:
+  using Compute = ComputeType<To>;
+
+  FilterLanes(const Numbers& n, const From* y, const std::vector<int64_t>& terms)
+      : terms_(terms.size()),
+        features_(static_cast<size_t>(n.out_features / (n.feature_groups * n.batch_groups))),
+        panels_((features_ + kLanes - 1) / kLanes),
+        left_(terms_) {
+    const int64_t step = n.y_strides[At(n.d.kernel_output_feature)];
+    right_.resize(static_cast<size_t>(n.out_features) / features_ * panels_ * terms_ * kLanes);
+    Compute* to = right_.data();
+    std::vector<int64_t> lanes;
+    for (int64_t first = 0; first < n.out_features; first += static_cast<int64_t>(features_)) {
+      for (size_t panel = 0; panel < panels_; ++panel, to += terms_ * kLanes) {
+        lanes.clear();
+        for (size_t l = panel * kLanes; l < std::min(features_, (panel + 1) * kLanes); ++l) {
+          lanes.push_back((first + static_cast<int64_t>(l)) * step);
+        }
+        PackLanes(y, lanes, terms, to);
+      }
+    }
+  }
+
+  // The results of a group for the left factors at `x`, `stride` apart.
+  void Sum(size_t group, const From* x, const std::vector<int64_t>& terms, To* out,
+           int64_t stride) {
+    PackTerms(x, terms, left_.data());
+    for (size_t panel = 0; panel < panels_; ++panel) {
+      const size_t first = panel * kLanes;
+      ForEachSum<To, /*fused=*/false>(std::span<const Compute>(left_),
+                                      right_.data() + (group * panels_ + panel) * terms_ * kLanes,
+                                      std::min(kLanes, features_ - first), [&](size_t l, To sum) {
+                                        out[static_cast<int64_t>(first + l) * stride] = sum;
+                                      });
+    }
+  }
+
+ private:
+  size_t terms_, features_, panels_;
+  std::vector<Compute> left_, right_;
+};
+
+// Calls sum(x, place in the result, group) for the first feature of each group at each position of
+// the window and of the batch; sum finds the terms of the position in `terms`.
+template <typename F>
+void ForEachPosition(const Numbers& n, Terms& terms, F&& sum) {
   const int64_t groups = n.feature_groups * n.batch_groups;
   std::vector<int64_t> place(n.places.size());
-  Terms terms;
   do {
     FindTerms(n, place, terms);
     int64_t at = 0;
@@ -92,18 +139,41 @@ void Convolve(const Numbers& n, const From* x, const From* y, To* out) {
       at += place[k] * n.out_strides[At(n.d.output_spatial[k])];
     }
     for (int64_t b = 0; b < n.batch; ++b) {
-      for (int64_t f = 0; f < n.out_features; ++f) {
-        int64_t group = f / (n.out_features / groups);
+      for (int64_t group = 0; group < groups; ++group) {
         int64_t first = b * n.x_strides[At(n.d.input_batch)];
         first += n.feature_groups > 1 ? group * n.features * n.x_strides[At(n.d.input_feature)]
                                       : group * n.batch * n.x_strides[At(n.d.input_batch)];
-        out[at + b * n.out_strides[At(n.d.output_batch)] +
-            f * n.out_strides[At(n.d.output_feature)]] =
-            SumOfProducts<To, /*fused=*/false>(
-                x + first, y + f * n.y_strides[At(n.d.kernel_output_feature)], terms.x, terms.y);
+        sum(first,
+            at + b * n.out_strides[At(n.d.output_batch)] +
+                group * (n.out_features / groups) * n.out_strides[At(n.d.output_feature)],
+            group);
       }
     }
   } while (NextIndex(n.places, place));
+}
+
+template <typename To, typename From>
+void Convolve(const Numbers& n, const From* x, const From* y, To* out) {
+  const int64_t features = n.out_features / (n.feature_groups * n.batch_groups);
+  const int64_t stride = n.out_strides[At(n.d.output_feature)];
+  Terms terms;
+  if constexpr (FloatType<To>) {
+    if (HasLanes(At(features))) {
+      FindTerms(n, std::vector<int64_t>(n.places.size()), terms);
+      FilterLanes<To, From> filter(n, y, terms.y);
+      ForEachPosition(n, terms, [&](int64_t first, int64_t at, int64_t group) {
+        filter.Sum(At(group), x + first, terms.x, out + at, stride);
+      });
+      return;
+    }
+  }
+  ForEachPosition(n, terms, [&](int64_t first, int64_t at, int64_t group) {
+    for (int64_t f = 0; f < features; ++f) {
+      out[at + f * stride] = SumOfProducts<To, /*fused=*/false>(
+          x + first, y + (group * features + f) * n.y_strides[At(n.d.kernel_output_feature)],
+          terms.x, terms.y);
+    }
+  });
 }
 
 void CopyElement(const Literal& from, int64_t source, Literal& to, int64_t target) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "interp/lane_sums.h"
 #include "interp/strided.h"
 #include "interp/sum_of_products.h"
 
@@ -36,6 +37,29 @@ Side SideOf(const Shape& shape, const Ints& batch, const Ints& contracting) {
   return {offsets(batch), offsets(free), offsets(contracting)};
 }
 
+// The sums of one batch index, as many at once as there are lanes. `rows` are the left operand's
+// free indices unless it has fewer of them: then the two are exchanged, and `out` has these
+// strides.
+template <typename To, typename From>
+void DotByLanes(const From* x, const Side& rows, const From* y, const Side& columns, To* out,
+                size_t row_stride, size_t column_stride) {
+  using Compute = ComputeType<To>;
+  const size_t terms = rows.contracting.size();
+  std::vector<Compute> left(rows.free.size() * terms), right(terms * kLanes);
+  for (size_t m = 0; m < rows.free.size(); ++m) {
+    PackTerms(x + rows.free[m], rows.contracting, left.data() + m * terms);
+  }
+  for (size_t begin = 0; begin < columns.free.size(); begin += kLanes) {
+    const size_t lanes = std::min(kLanes, columns.free.size() - begin);
+    PackLanes(y, std::span(columns.free).subspan(begin, lanes), columns.contracting, right.data());
+    for (size_t m = 0; m < rows.free.size(); ++m) {
+      ForEachSum<To, /*fused=*/true>(
+          std::span(left).subspan(m * terms, terms), right.data(), lanes,
+          [&](size_t l, To sum) { out[m * row_stride + (begin + l) * column_stride] = sum; });
+    }
+  }
+}
+
 Literal Dot(const Literal& lhs, const Side& x, const Literal& rhs, const Side& y,
             const Shape& shape) {
   Literal out(shape);
@@ -44,7 +68,20 @@ Literal Dot(const Literal& lhs, const Side& x, const Literal& rhs, const Side& y
     using From = decltype(from);
     auto u = lhs.values<From>(), v = rhs.values<From>();
     To* next = out.values<To>().data();
+    const size_t rows = x.free.size(), columns = y.free.size();
     for (size_t b = 0; b < x.batch.size(); ++b) {
+      if constexpr (FloatType<To>) {
+        const From *left = u.data() + x.batch[b], *right = v.data() + y.batch[b];
+        if (HasLanes(std::max(rows, columns))) {
+          if (columns >= rows) {
+            DotByLanes(left, x, right, y, next, columns, 1);
+          } else {
+            DotByLanes(right, y, left, x, next, 1, columns);
+          }
+          next += rows * columns;
+          continue;
+        }
+      }
       for (int64_t m : x.free) {
         for (int64_t n : y.free) {
           *next++ = SumOfProducts<To, /*fused=*/true>(

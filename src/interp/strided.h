@@ -43,7 +43,7 @@ void ForEachOffset(std::span<const int64_t> dims, std::span<const int64_t> strid
 inline std::vector<int64_t> OffsetsOf(std::span<const int64_t> dims,
                                       std::span<const int64_t> strides) {
   std::vector<int64_t> offsets;
-  offsets.reserve(static_cast<size_t>(Product(dims)));
+  offsets.reserve(static_cast<size_t>(kiln::Product(dims)));
   ForEachOffset(dims, strides, [&](int64_t offset) { offsets.push_back(offset); });
   return offsets;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 
 #include "interp/complex.h"
 #include "interp/scalar.h"
@@ -28,6 +29,9 @@ template <typename W>
 std::complex<W> Times(const std::complex<W>& x, const std::complex<W>& y) {
   return ComplexProduct(x, y);
 }
+
+// The terms of a block of a sum.
+inline constexpr size_t kSumBlock = 32;
 
 // A sum in order in the type of computation: short sums agree with other implementations to the
 // last bit, even if their terms cancel. Blocks of terms are then added in a wider type, so that
@@ -56,10 +60,9 @@ class Sum {
 
  private:
   using Wide = typename SumTypes<T>::Wide;
-  static constexpr int kBlock = 32;
 
   void Count() {
-    if (++count_ < kBlock) return;
+    if (++count_ < kSumBlock) return;
     wide_ += static_cast<Wide>(block_);
     block_ = Compute(0);
     count_ = 0;
@@ -68,7 +71,7 @@ class Sum {
 
   Compute block_;
   Wide wide_ = Wide(0);
-  int count_ = 0;
+  size_t count_ = 0;
   bool any_ = false;
 };
 

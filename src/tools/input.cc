@@ -26,11 +26,13 @@ Result<std::string> ReadInput(const std::string& file) {
 bool IsHloText(std::string_view text) {
   while (true) {
     text = Trim(text);
-    const size_t line = text.find('\n');
-    if (!StartsWith(text, "//") || line == text.npos) break;
-    text.remove_prefix(line);
+    const bool is_block = StartsWith(text, "/*");
+    if (!is_block && !StartsWith(text, "//")) break;
+    const size_t end = text.find(is_block ? "*/" : "\n");
+    if (end == text.npos) return false;
+    text.remove_prefix(end + (is_block ? 2 : 1));
   }
-  return StartsWith(text, "HloModule");
+  return StartsWith(text, "HloModule") || StartsWith(text, "ENTRY");
 }
 
 Status AtPlace(const std::string& file, const Status& failure) {

@@ -132,6 +132,11 @@ class KilnRun(unittest.TestCase):
             self.assertIn('  result 1 s32[3,1]: agrees', lines)
             self.assertEqual(lines[-1], 'ran 2: 2 passed, 0 failed')
 
+    def test_formats(self):
+        for text in ('// one\n/* two\n */ // three\n' + GOOD, '// HloModule\n' + STABLEHLO,
+                     'module {\n' + STABLEHLO + '}\n'):
+            self.assertEqual(self.reports(self.write('m', text))[0]['verdict'], 'pass')
+
     def test_figures(self):
         [report] = self.reports('--iterations=7', self.write('good.hlo', GOOD))
         self.assertEqual(report['runs'], 6)
