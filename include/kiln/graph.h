@@ -48,10 +48,13 @@ KILN_API kiln_error* kiln_graph_create(kiln_context* context, const char* name, 
                                        kiln_graph** graph);
 
 /** Reads a module in HLO text, as printed by XLA and Kiln. Its entry computation becomes the graph;
- *  ops can be added.
+ *  ops can be added. Ops that only HLO has are read as the ops that they consist of, and pairs of
+ *  asynchronous ops (all-gather-start and -done) as the op itself. Constants whose elements are
+ * left out, "{...}", have made-up ones, the same in each run and valid as indices, and one warning
+ * is logged for all of them.
  *  @param graph receives one reference
  *  @return INVALID_ARGUMENT beginning with "line L, column C: "; UNIMPLEMENTED naming an
- *         unsupported op or type
+ *         unsupported op or type; RESOURCE_EXHAUSTED if elements of more than 256 MiB are left out
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text,

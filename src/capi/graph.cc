@@ -324,8 +324,16 @@ kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text, si
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_graph_from_hlo_text", {{"context", context}, {"graph", graph}}));
     KILN_ASSIGN_OR_RETURN(std::string_view hlo, kiln::capi::TextOf("text", text, text_length));
-    KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::ir::Module> module, kiln::ir::ParseHloText(hlo));
-    *graph = kiln::capi::GraphOf(*kiln::capi::Unwrap(context), std::move(module));
+    int64_t made_up = 0;
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::ir::Module> module,
+                          kiln::ir::ParseHloText(hlo, {.made_up = &made_up}));
+    kiln::client::Client& client = *kiln::capi::Unwrap(context);
+    if (made_up > 0) {
+      client.Log(kiln::client::LogLevel::kWarning,
+                 kiln::Cat("module '", module->name(), "': ", made_up,
+                           " constants were left out of the text, and have made-up elements"));
+    }
+    *graph = kiln::capi::GraphOf(client, std::move(module));
     return OkStatus();
   });
 }

@@ -13,7 +13,7 @@
 namespace kiln::ir {
 
 struct PrintOptions {
-  // Arrays of more elements are printed as "{...}", which the reader refuses.
+  // Arrays of more elements are printed as "{...}".
   int64_t max_literal_elements = INT64_MAX;
   // If it is not null: constant arrays of more elements are printed as "{...}", and their literals
   // are added here, for the reader. Tuples are printed in full.
@@ -28,11 +28,12 @@ std::string ToHloText(const Computation& computation, const PrintOptions& option
 std::string ToHloText(const Instruction& instruction, const PrintOptions& options = {});
 
 struct ParseOptions {
-  // Reads an omitted literal, "{...}", as zeros instead of refusing it: for measurements of
-  // programs, independent of values.
-  bool zeros_for_elided = false;
-  // The literal of each "{...}", in their order (PrintOptions::elided).
+  // The literal of each "{...}", in their order (PrintOptions::elided). Without them an omitted
+  // literal has made-up elements, the same on every platform, which are valid indices where they
+  // are used as such; RESOURCE_EXHAUSTED if they need more than 256 MiB.
   std::span<const std::shared_ptr<const Literal>> elided = {};
+  // If it is not null: the number of literals with made-up elements.
+  int64_t* made_up = nullptr;
 };
 
 // Reads a module and verifies it. Errors begin with "line L, column C: " and state the found and

@@ -1,5 +1,6 @@
 // One instruction of HLO text: "[ROOT] name = [shape] opcode(operands), attributes".
 #include "ir/host_call.h"
+#include "ir/known_calls.h"
 #include "ir/text_parser.h"
 #include "ir/text_values.h"
 
@@ -36,6 +37,8 @@ std::string_view CalleeName(Opcode opcode, std::string_view attribute) {
   if (opcode == Opcode::kCustomCall && (attribute == "to_apply" || attribute == "calls")) {
     return "called_computations";
   }
+  // As asynchronous calls name it.
+  if (opcode == Opcode::kCall && attribute == "calls") return "to_apply";
   return attribute;
 }
 
@@ -78,36 +81,67 @@ Result<Instruction*> TextParser::ReadExpression(Scope& scope, std::string_view n
   if (word.empty()) return scanner_.Fail("a shape or an op");
   if (!scanner_.Looking("(")) return scanner_.Fail("'(' after the op");
   std::optional<Opcode> opcode = OpcodeByName(word);
+  // Needs other processes: it is read, and refused where it would run.
+  if (word == "ragged-all-to-all") {
+    opcode = Opcode::kCustomCall;
+    pending.spec.attributes.Set(Attr::kCustomCallTarget, QuotedText{std::string(word)});
+  }
   if (!opcode) {
-    return Unimplemented(scanner_.Where(at), ": op '", word, "' is not implemented");
+    pending.foreign = ForeignOpByName(word);
+    if (!pending.foreign) {
+      return Unimplemented(scanner_.Where(at), ": op '", word, "' is not implemented");
+    }
+    opcode = pending.foreign->opcode;
+    pending.op = word;
   }
   pending.spec.opcode = *opcode;
   scanner_.Take("(");
-  if (*opcode == Opcode::kParameter || *opcode == Opcode::kConstant) {
+  if (!pending.foreign && (*opcode == Opcode::kParameter || *opcode == Opcode::kConstant)) {
     if (!pending.spec.shape) return scanner_.FailAt(at, "a shape before the op");
-    KILN_RETURN_IF_ERROR(ReadContent(pending));
+    KILN_RETURN_IF_ERROR(ReadContent(scope, pending));
     KILN_RETURN_IF_ERROR(scanner_.Expect(")"));
   } else {
     KILN_RETURN_IF_ERROR(ReadOperands(scope, pending, depth));
   }
   if (!name.empty()) KILN_RETURN_IF_ERROR(ReadAttributes(scope, pending, depth));
+  if (pending.foreign) return MakeForeignOp(scope, std::move(pending), at);
   return Make(scope, std::move(pending), at);
 }
 
-Status TextParser::ReadContent(Pending& pending) {
-  if (pending.spec.opcode == Opcode::kConstant) {
-    if (!options_.elided.empty() && scanner_.Looking("{...}")) return TakeElided(pending);
-    KILN_ASSIGN_OR_RETURN(Literal literal,
-                          ReadLiteral(scanner_, *pending.spec.shape, options_.zeros_for_elided));
-    pending.spec.literal = std::make_shared<const Literal>(std::move(literal));
-    return OkStatus();
-  }
+Status TextParser::ReadContent(Scope& scope, Pending& pending) {
+  if (pending.spec.opcode == Opcode::kConstant) return ReadConstant(scope, pending);
   size_t at = scanner_.position();
   KILN_ASSIGN_OR_RETURN(int64_t number, scanner_.Integer());
   if (number < 0 || number >= kMaxParameters) {
     return scanner_.FailAt(at, Cat("a parameter's number, from 0 to below ", kMaxParameters));
   }
   pending.spec.attributes.Set(Attr::kParameterNumber, number);
+  return OkStatus();
+}
+
+Status TextParser::ReadConstant(Scope& scope, Pending& pending) {
+  if (!options_.elided.empty() && scanner_.Looking("{...}")) return TakeElided(pending);
+  const Shape& shape = *pending.spec.shape;
+  // One element in the place of nested braces is all of them.
+  const bool splat =
+      shape.is_array() && shape.rank() > 0 && shape.is_static() && scanner_.Peek() != '{';
+  const int64_t made_up = made_up_.count;
+  KILN_ASSIGN_OR_RETURN(
+      Literal literal,
+      ReadLiteral(scanner_, splat ? Shape::Scalar(shape.type()) : shape, made_up_));
+  auto shared = std::make_shared<Literal>(std::move(literal));
+  if (splat) {
+    Instruction* scalar = scope.computation->Create(
+        {.opcode = Opcode::kConstant, .shape = shared->shape(), .literal = std::move(shared)});
+    pending.spec.opcode = Opcode::kBroadcast;
+    pending.spec.operands = {scalar};
+    pending.spec.attributes.Set(Attr::kDimensions, Ints());
+    return OkStatus();
+  }
+  if (made_up_.count > made_up && shape.is_array() && IsInteger(shape.type())) {
+    elided_.push_back({nullptr, shared, static_cast<uint64_t>(made_up)});
+  }
+  pending.spec.literal = std::move(shared);
   return OkStatus();
 }
 
@@ -197,7 +231,14 @@ Status TextParser::ReadAttribute(const Scope& scope, std::string_view name, size
   if (opcode == Opcode::kDot && name == "sparsity") {
     return Unimplemented(scanner_.Where(position), ": dot with sparsity is not implemented");
   }
-  return scanner_.SkipValue();
+  if (name == "literal") {  // of a custom call, a value with its type in front
+    KILN_RETURN_IF_ERROR(ReadShape(scanner_).status());
+    return scanner_.SkipValue();
+  }
+  if (!pending.foreign && opcode != Opcode::kCustomCall) return scanner_.SkipValue();
+  KILN_ASSIGN_OR_RETURN(const std::string_view text, scanner_.TakeValue());
+  pending.more.emplace_back(name, text);
+  return OkStatus();
 }
 
 // "{f32[2,3]{0,1}, s32[]}".
@@ -228,22 +269,17 @@ void TextParser::TakeOperandLayouts(Scope& scope, Pending& pending) {
   }
 }
 
-// Of a compare. Orders of the operands' own type change nothing.
+// Of a compare. The order is that of the operands' type, as in XLA, whatever other type is named.
 Status TextParser::ReadOrderType(Pending& pending) {
   const size_t at = scanner_.position();
   const std::string_view type = scanner_.TakeWord();
   const InstructionSpec& spec = pending.spec;
   const ElementType operand =
       spec.operands.empty() ? ElementType::kInvalid : spec.operands[0]->shape().type();
-  const bool own = type == "SIGNED" ? IsSigned(operand)
-                   : type == "UNSIGNED"
-                       ? IsUnsigned(operand) || IsPred(operand)
-                       : type == "FLOAT" && (IsFloat(operand) || IsComplex(operand));
-  if (type == "TOTALORDER" && IsFloat(operand)) {
-    pending.spec.attributes.Set(Attr::kOrderType, std::string(type));
-  } else if (!own) {
-    return Unimplemented(scanner_.Where(at), ": compare with type=", type, " of ",
-                         TypeName(operand), " is not implemented");
+  if (type == "TOTALORDER") {
+    if (IsFloat(operand)) pending.spec.attributes.Set(Attr::kOrderType, std::string(type));
+  } else if (type != "SIGNED" && type != "UNSIGNED" && type != "FLOAT") {
+    return scanner_.FailAt(at, "SIGNED, UNSIGNED, FLOAT or TOTALORDER");
   }
   return OkStatus();
 }
@@ -459,11 +495,88 @@ void TextParser::TakeForeignOp(InstructionSpec& spec) {
   }
 }
 
+void TextParser::NotePosition(const Instruction& instruction, size_t position) {
+  const auto id = static_cast<size_t>(instruction.id());
+  // Instructions that were made on the way stand at the same place.
+  positions_.resize(std::max(positions_.size(), id + 1), position);
+}
+
+// The computation, if it is above.
+Computation* TextParser::Find(const Pending::Callee& callee) const {
+  if (callee.computation) return callee.computation;
+  auto found = computations_.find(callee.name);
+  return found == computations_.end() ? nullptr : found->second;
+}
+
+// What stands for ops that the table has, or null.
+Instruction* TextParser::MakeKnownCall(Scope& scope, const Pending& pending) const {
+  const InstructionSpec& spec = pending.spec;
+  if (spec.opcode != Opcode::kCustomCall) return nullptr;
+  return KnownCall({{},
+                    spec.attributes.Text(Attr::kCustomCallTarget),
+                    scope.computation,
+                    spec.operands,
+                    spec.attributes,
+                    pending.callees.empty() ? nullptr : Find(pending.callees[0]),
+                    pending.more,
+                    spec.shape,
+                    spec.op_name});
+}
+
+Result<Instruction*> TextParser::MakeForeignOp(Scope& scope, Pending pending, size_t position) {
+  const ForeignOp op = *pending.foreign;
+  std::optional<Shape> declared = pending.spec.shape;
+  Instruction* value = nullptr;
+  if (op.kind == ForeignOp::kStart) {
+    if (!declared ||
+        (op.result >= 0 && (!declared->is_tuple() || declared->elements().size() < 2))) {
+      return scanner_.FailAt(position, "a tuple of operands and results in front of a pair's op");
+    }
+    if (op.result >= 0) {
+      pending.spec.shape = declared->elements()[static_cast<size_t>(op.result)];
+    }
+    const std::vector<Instruction*> operands = pending.spec.operands;
+    pending.foreign.reset();
+    KILN_ASSIGN_OR_RETURN(Instruction * result, Make(scope, std::move(pending), position));
+    value = PairOf(result, operands, op, *declared);
+  } else {
+    ForeignInstruction foreign{op,
+                               pending.op,
+                               scope.computation,
+                               std::move(pending.spec.operands),
+                               std::move(pending.spec.attributes),
+                               nullptr,
+                               std::move(pending.more),
+                               declared,
+                               std::move(pending.spec.op_name)};
+    if (!pending.callees.empty()) {
+      foreign.to_apply = Find(pending.callees[0]);
+      if (!foreign.to_apply) {
+        return scanner_.FailAt(pending.callees[0].position, "a computation above");
+      }
+    }
+    Result<Instruction*> made = MakeForeign(foreign);
+    if (!made.ok()) return made.status().WithContext(scanner_.Where(position));
+    value = *made;
+    if (op.kind != ForeignOp::kSame && declared &&
+        !value->shape().SameTypeAndDimensions(*declared)) {
+      return scanner_.FailAt(position, Cat("a result of ", value->shape()));
+    }
+  }
+  NotePosition(*value, position);
+  scope.last = value;
+  return value;
+}
+
 Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t position) {
   KILN_RETURN_IF_ERROR(OrderCallees(pending, position));
   InstructionSpec& spec = pending.spec;
   if (spec.opcode == Opcode::kCustomCall) {
     TakeForeignOp(spec);
+    if (Instruction* value = MakeKnownCall(scope, pending)) {
+      NotePosition(*value, position);
+      return scope.last = value;
+    }
     TakeOperandLayouts(scope, pending);
   }
   if (!spec.shape) {
@@ -485,8 +598,8 @@ Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t posi
   for (Instruction* predecessor : pending.control_predecessors) {
     KILN_RETURN_IF_ERROR(scope.computation->AddControlDependency(predecessor, instruction));
   }
-  positions_.resize(static_cast<size_t>(instruction->id()) + 1);
-  positions_[static_cast<size_t>(instruction->id())] = position;
+  NotePosition(*instruction, position);
+  if (!elided_.empty() && !elided_.back().constant) elided_.back().constant = instruction;
   for (size_t i = 0; i < pending.callees.size(); ++i) {
     const Pending::Callee& callee = pending.callees[i];
     if (callee.computation) continue;

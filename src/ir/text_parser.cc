@@ -1,5 +1,8 @@
 #include "ir/text_parser.h"
 
+#include "ir/accommodate.h"
+#include "ir/elided.h"
+#include "ir/process_groups.h"
 #include "ir/text_values.h"
 #include "ir/verifier.h"
 
@@ -7,6 +10,7 @@ namespace kiln::ir {
 namespace {
 
 constexpr int64_t kMaxNesting = 200;
+constexpr int64_t kMostProcesses = int64_t{1} << 16;
 
 // The value in the wanted layout: itself, or copies of the arrays in it that have another one. They
 // are made at the computation's end, where `value` is its root.
@@ -59,10 +63,15 @@ Status TextParser::ReadHeaderAttribute(std::string_view name) {
     return scanner_.Fail("true or false");
   }
   if (name == "num_partitions" || name == "replica_count") {
-    size_t at = scanner_.position();
-    KILN_ASSIGN_OR_RETURN(int64_t count, scanner_.Integer());
-    if (count == 1) return OkStatus();
-    return Unimplemented(scanner_.Where(at), ": ", name, "=", count, " is not implemented");
+    const size_t at = scanner_.position();
+    KILN_ASSIGN_OR_RETURN(const int64_t count, scanner_.Integer());
+    const int64_t others = name == "replica_count" ? partitions_ : replicas_;
+    if (count < 1 || count > kMostProcesses / others) {
+      return scanner_.FailAt(at,
+                             Cat("at least 1, and at most ", kMostProcesses, " processes in all"));
+    }
+    (name == "replica_count" ? replicas_ : partitions_) = count;
+    return OkStatus();
   }
   if (name == "entry_computation_layout") return ReadEntryLayout();
   if (name == "input_output_alias") return ReadAliases();
@@ -140,52 +149,38 @@ Status TextParser::ReadComputation() {
   if (computations_.contains(name)) {
     return scanner_.FailAt(at, "a name that no computation above has");
   }
-  std::vector<std::pair<size_t, Shape>> parameters;
-  std::optional<std::pair<size_t, Shape>> result;
-  bool signature = scanner_.Looking("(");
-  if (signature) KILN_RETURN_IF_ERROR(ReadSignature(parameters, result));
+  std::optional<Shape> result;
+  size_t result_at = 0;
+  if (scanner_.Looking("(")) {
+    KILN_ASSIGN_OR_RETURN(result, ReadSignature(result_at));
+  }
   KILN_ASSIGN_OR_RETURN(Computation * computation, ReadBody(name, 0));
   computations_.emplace(name, computation);
   last_computation_ = computation;
   if (entry) module_->set_entry(computation);
-  if (signature) {
-    ProgramShape actual = computation->program_shape();
-    if (parameters.size() != actual.parameters.size()) {
-      return scanner_.FailAt(at, Cat("a signature of ", actual.parameters.size(),
-                                     " parameters, as many as there are"));
-    }
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      if (!parameters[i].second.SameTypeAndDimensions(actual.parameters[i])) {
-        return scanner_.FailAt(parameters[i].first,
-                               Cat("the shape of parameter ", i, ", ", actual.parameters[i]));
-      }
-    }
-    if (!result->second.SameTypeAndDimensions(actual.result)) {
-      return scanner_.FailAt(result->first, Cat("the shape of the root, ", actual.result));
-    }
+  if (const Shape& actual = computation->root()->shape();
+      result && !result->SameTypeAndDimensions(actual)) {
+    return scanner_.FailAt(result_at, Cat("the shape of the root, ", actual));
   }
   return SkipAttributes();
 }
 
-Status TextParser::ReadSignature(std::vector<std::pair<size_t, Shape>>& parameters,
-                                 std::optional<std::pair<size_t, Shape>>& result) {
+// The result's shape. As in XLA, parameters count by their instructions alone.
+Result<Shape> TextParser::ReadSignature(size_t& result_position) {
   KILN_RETURN_IF_ERROR(scanner_.Expect("("));
   if (!scanner_.Take(")")) {
     do {
       KILN_ASSIGN_OR_RETURN(std::string_view name, scanner_.Name("the name of a parameter"));
       (void)name;
-      KILN_RETURN_IF_ERROR(scanner_.Expect(":"));
-      size_t at = scanner_.position();
+      scanner_.Take(":");
       KILN_ASSIGN_OR_RETURN(Shape shape, ReadShape(scanner_));
-      parameters.emplace_back(at, std::move(shape));
+      (void)shape;
     } while (scanner_.Take(","));
     KILN_RETURN_IF_ERROR(scanner_.Expect(")"));
   }
   KILN_RETURN_IF_ERROR(scanner_.Expect("->"));
-  size_t at = scanner_.position();
-  KILN_ASSIGN_OR_RETURN(Shape shape, ReadShape(scanner_));
-  result.emplace(at, std::move(shape));
-  return OkStatus();
+  result_position = scanner_.position();
+  return ReadShape(scanner_);
 }
 
 Result<Computation*> TextParser::ReadBody(std::string_view name, int64_t depth) {
@@ -225,14 +220,25 @@ Status TextParser::Finish() {
     }
     call.caller->set_called(call.index, callee->second);
   }
+  if (replicas_ * partitions_ > 1) {
+    KILN_RETURN_IF_ERROR(StateGroups(*module_, replicas_, partitions_));
+  }
   if (entry_layout_) KILN_RETURN_IF_ERROR(ApplyEntryLayout());
   const Instruction* culprit = nullptr;
   Status status = CheckModule(*module_, &culprit);
+  if (!status.ok() && CheckGraph(*module_).ok() && Accommodate(*module_)) {
+    status = CheckModule(*module_, &culprit);
+  }
   if (!status.ok()) {
     bool known = culprit && culprit->id() < static_cast<int64_t>(positions_.size());
     return status.WithContext(
         scanner_.Where(known ? positions_[static_cast<size_t>(culprit->id())] : 0));
   }
+  for (const Elided& elided : elided_) {
+    const int64_t bound = IndexBound(*elided.constant);
+    if (bound < kSeededIntegers) FillSeeded(*elided.literal, elided.seed, bound);
+  }
+  if (options_.made_up) *options_.made_up = made_up_.count;
   module_->SortComputations();
   return OkStatus();
 }

@@ -10,7 +10,9 @@
 
 #include "ir/ir.h"
 #include "ir/text.h"
+#include "ir/text_foreign.h"
 #include "ir/text_scanner.h"
+#include "ir/text_values.h"
 
 namespace kiln::ir {
 
@@ -48,6 +50,16 @@ class TextParser {
     std::vector<Callee> callees;
     std::vector<Instruction*> control_predecessors;
     std::vector<Shape> operand_layouts;  // of a custom call that demands them
+    // Of an op that the op table lacks.
+    std::optional<ForeignOp> foreign;
+    std::string_view op;
+    std::vector<std::pair<std::string_view, std::string_view>> more;
+  };
+  // A constant of integers that the reader made up.
+  struct Elided {
+    Instruction* constant;
+    std::shared_ptr<Literal> literal;
+    uint64_t seed;
   };
 
   // text_parser.cc: the module and everything around instructions.
@@ -58,8 +70,7 @@ class TextParser {
   Result<std::vector<int64_t>> ReadIndex();
   Status SkipTables();
   Status ReadComputation();
-  Status ReadSignature(std::vector<std::pair<size_t, Shape>>& parameters,
-                       std::optional<std::pair<size_t, Shape>>& result);
+  Result<Shape> ReadSignature(size_t& result_position);
   Result<Computation*> ReadBody(std::string_view name, int64_t depth);
   Status SkipAttributes();
   Status Finish();
@@ -70,7 +81,8 @@ class TextParser {
   Result<Instruction*> ReadExpression(Scope& scope, std::string_view name, int64_t depth);
   Status ReadOperands(Scope& scope, Pending& pending, int64_t depth);
   Result<Instruction*> ReadOperand(Scope& scope, int64_t depth);
-  Status ReadContent(Pending& pending);  // of parameter and constant
+  Status ReadContent(Scope& scope, Pending& pending);  // of parameter and constant
+  Status ReadConstant(Scope& scope, Pending& pending);
   Status TakeElided(Pending& pending);
   Status ReadAttributes(const Scope& scope, Pending& pending, int64_t depth);
   Status ReadAttribute(const Scope& scope, std::string_view name, size_t position, Pending& pending,
@@ -88,6 +100,11 @@ class TextParser {
   static void TakeForeignOp(InstructionSpec& spec);
   void TakeLayouts(Scope& scope, InstructionSpec& spec);
   Result<Instruction*> Make(Scope& scope, Pending pending, size_t position);
+  Computation* Find(const Pending::Callee& callee) const;
+  Instruction* MakeKnownCall(Scope& scope, const Pending& pending) const;
+  Result<Instruction*> MakeForeignOp(Scope& scope, Pending pending, size_t position);
+  // Its text's place, for errors.
+  void NotePosition(const Instruction& instruction, size_t position);
 
   Scanner scanner_;
   ParseOptions options_;
@@ -97,6 +114,9 @@ class TextParser {
   std::unordered_map<std::string_view, FrontendAttributesRef> frontend_attributes_;
   std::vector<PendingCall> calls_;
   std::vector<size_t> positions_;  // of instructions, by id
+  std::vector<Elided> elided_;
+  ElidedLiterals made_up_;
+  int64_t replicas_ = 1, partitions_ = 1;
   std::optional<ProgramShape> entry_layout_;
   size_t entry_layout_position_ = 0;
   Computation* last_computation_ = nullptr;

@@ -4,7 +4,9 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 
+#include "ir/elided.h"
 #include "tensor/layouts.h"
 
 namespace kiln::ir {
@@ -139,6 +141,16 @@ Result<Shape> ReadShapeAt(Scanner& scanner, int64_t depth) {
   }
   size_t at = scanner.position();
   std::string_view name = scanner.TakeWord();
+  // A buffer, which is a value of its shape here.
+  if (name == "b" && scanner.Raw() == '(') {
+    if (depth == kMaxTupleDepth) {
+      return scanner.Fail(Cat("types nested at most ", kMaxTupleDepth, " deep"));
+    }
+    scanner.Take("(");
+    KILN_ASSIGN_OR_RETURN(Shape shape, ReadShapeAt(scanner, depth + 1));
+    KILN_RETURN_IF_ERROR(scanner.Expect(")"));
+    return shape;
+  }
   if (name == "token") {
     KILN_RETURN_IF_ERROR(scanner.Expect("["));
     KILN_RETURN_IF_ERROR(scanner.Expect("]"));
@@ -413,6 +425,55 @@ Result<AttrValue> ReadAliases(Scanner& scanner) {
   return AttrValue(std::move(aliases));
 }
 
+// "[2,4]<=[4,2]T(1,0)": the numbers from 0 on as an array of the sizes behind "<=", transposed, its
+// elements in order as groups: as many as the first size says, of as many members as the second.
+Result<AttrValue> ReadIotaGroups(Scanner& scanner) {
+  const size_t at = scanner.position();
+  KILN_ASSIGN_OR_RETURN(const Ints sizes, ReadInts(scanner));
+  KILN_RETURN_IF_ERROR(scanner.Expect("<="));
+  KILN_ASSIGN_OR_RETURN(const Ints from, ReadInts(scanner));
+  Ints order(from.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (scanner.Take("T")) {
+    KILN_RETURN_IF_ERROR(scanner.Expect("("));
+    for (size_t d = 0; d < order.size(); ++d) {
+      if (d > 0) KILN_RETURN_IF_ERROR(scanner.Expect(","));
+      KILN_ASSIGN_OR_RETURN(order[d], scanner.Integer());
+    }
+    KILN_RETURN_IF_ERROR(scanner.Expect(")"));
+  }
+  constexpr int64_t kMost = 1 << 20;
+  auto count = [](const Ints& factors) {
+    int64_t product = 1;
+    for (int64_t factor : factors) {
+      product = factor < 1 || factor > kMost / product ? kMost + 1 : product * factor;
+      if (product > kMost) break;
+    }
+    return product;
+  };
+  const int64_t all = count(from);
+  if (sizes.empty() || all > kMost || count(sizes) != all ||
+      !IsPermutation(order, std::ssize(from))) {
+    return scanner.FailAt(at,
+                          Cat("groups of at most ", kMost, " numbers in all, as \"[2,4]<=[8]\""));
+  }
+  Ints dims, strides;
+  const Ints plain = RowMajorStrides(from);
+  for (int64_t d : order) {
+    dims.push_back(from[static_cast<size_t>(d)]);
+    strides.push_back(plain[static_cast<size_t>(d)]);
+  }
+  Groups groups(static_cast<size_t>(sizes[0]));
+  Ints index(dims.size(), 0);
+  for (int64_t k = 0; k < all; ++k) {
+    const int64_t number =
+        std::inner_product(index.begin(), index.end(), strides.begin(), int64_t{0});
+    groups[static_cast<size_t>(k / (all / sizes[0]))].push_back(number);
+    NextIndex(dims, index);
+  }
+  return AttrValue(std::move(groups));
+}
+
 }  // namespace
 
 std::optional<Attr> TextAttributeOf(Opcode opcode) {
@@ -428,7 +489,9 @@ std::optional<Attr> TextAttributeOf(Opcode opcode) {
 bool LookingAtShape(Scanner& scanner) {
   if (scanner.Looking("(")) return true;
   std::string_view word = scanner.PeekWord();
-  return !word.empty() && scanner.Raw(word.size()) == '[';
+  if (word.empty()) return false;
+  const char next = scanner.Raw(word.size());
+  return next == '[' || (word == "b" && next == '(');
 }
 
 Result<Shape> ReadShape(Scanner& scanner) {
@@ -439,7 +502,7 @@ Result<Shape> ReadShape(Scanner& scanner) {
   return shape;
 }
 
-Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, bool allow_elided) {
+Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, ElidedLiterals& elided) {
   size_t at = scanner.position();
   if (shape.is_token()) return scanner.FailAt(at, "a constant that is no token");
   if (shape.is_tuple()) {
@@ -447,7 +510,7 @@ Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, bool allow_eli
     KILN_RETURN_IF_ERROR(scanner.Expect("("));
     for (const Shape& element : shape.elements()) {
       if (!elements.empty()) KILN_RETURN_IF_ERROR(scanner.Expect(","));
-      KILN_ASSIGN_OR_RETURN(Literal literal, ReadLiteral(scanner, element, allow_elided));
+      KILN_ASSIGN_OR_RETURN(Literal literal, ReadLiteral(scanner, element, elided));
       elements.push_back(std::move(literal));
     }
     KILN_RETURN_IF_ERROR(scanner.Expect(")"));
@@ -455,9 +518,14 @@ Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, bool allow_eli
   }
   if (!shape.is_static()) return scanner.FailAt(at, "a constant whose dimensions are numbers");
   if (scanner.Take("{...}")) {
-    if (allow_elided) return Literal(shape);
-    return InvalidArgument(scanner.Where(at),
-                           ": found '{...}'; expected the elements, which were left out here");
+    if (shape.byte_size() > ElidedLiterals::kMostBytes - elided.bytes) {
+      return ResourceExhausted(scanner.Where(at), ": constants that were left out have more than ",
+                               ElidedLiterals::kMostBytes, " bytes");
+    }
+    elided.bytes += shape.byte_size();
+    Literal literal(shape);
+    FillSeeded(literal, static_cast<uint64_t>(elided.count++));
+    return literal;
   }
   if (shape.num_elements() == 0 && scanner.Take("{")) {
     if (scanner.Take("}")) return Literal(shape);
@@ -483,13 +551,15 @@ Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, bool allow_eli
 
 Result<Ints> ReadInts(Scanner& scanner) {
   Ints values;
-  KILN_RETURN_IF_ERROR(scanner.Expect("{"));
-  if (scanner.Take("}")) return values;
+  const bool square = scanner.Take("[");
+  const std::string_view end = square ? "]" : "}";
+  if (!square) KILN_RETURN_IF_ERROR(scanner.Expect("{"));
+  if (scanner.Take(end)) return values;
   do {
     KILN_ASSIGN_OR_RETURN(int64_t value, scanner.Integer());
     values.push_back(value);
   } while (scanner.Take(","));
-  KILN_RETURN_IF_ERROR(scanner.Expect("}"));
+  KILN_RETURN_IF_ERROR(scanner.Expect(end));
   return values;
 }
 
@@ -538,6 +608,7 @@ Result<AttrValue> ReadAttribute(Scanner& scanner, const AttrInfo& info, Symbolic
       return AttrValue(value);
     }
     case AttrKind::kGroups: {
+      if (scanner.Looking("[")) return ReadIotaGroups(scanner);
       Groups groups;
       KILN_RETURN_IF_ERROR(scanner.Expect("{"));
       if (scanner.Take("}")) return AttrValue(groups);

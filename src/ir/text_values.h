@@ -24,8 +24,15 @@ bool LookingAtShape(Scanner& scanner);
 // UNIMPLEMENTED. The result is valid.
 Result<Shape> ReadShape(Scanner& scanner);
 
-// The value of a constant of `shape`: "1.5", "{1, 2}", "(1, {2})". "{...}" is refused, or is zeros.
-Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, bool allow_elided);
+// The literals "{...}" of a text so far, for which the reader makes up elements.
+struct ElidedLiterals {
+  static constexpr int64_t kMostBytes = int64_t{1} << 28;
+  int64_t count = 0;
+  int64_t bytes = 0;
+};
+// The value of a constant of `shape`: "1.5", "{1, 2}", "(1, {2})". "{...}" has the elements of
+// FillSeeded for their number in the text; RESOURCE_EXHAUSTED if they are too many.
+Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, ElidedLiterals& elided);
 
 // "{0,1}".
 Result<Ints> ReadInts(Scanner& scanner);

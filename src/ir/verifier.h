@@ -16,6 +16,9 @@ Status Verify(const Module& module);
 // sets `culprit` to the faulty instruction, or to null.
 Status CheckModule(const Module& module, const Instruction** culprit);
 
+// The part of it that needs no shapes.
+Status CheckGraph(const Module& module);
+
 // Calls nest at most so deep, so that walks over them may recurse.
 inline constexpr int64_t kMaxCallDepth = 500;
 

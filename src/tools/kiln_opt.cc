@@ -232,8 +232,13 @@ Result<std::string> Run(const Arguments& arguments) {
   Runner runner(arguments, job);
   std::string out;
   for (const std::string& piece : Pieces(text, arguments.split)) {
-    auto module = ir::ParseHloText(piece);
+    int64_t made_up = 0;
+    auto module = ir::ParseHloText(piece, {.made_up = &made_up});
     if (!module.ok()) return tools::AtPlace(arguments.file, module.status());
+    if (made_up > 0) {
+      std::fprintf(stderr, "%lld constants without elements have made-up ones\n",
+                   static_cast<long long>(made_up));
+    }
     KILN_RETURN_IF_ERROR(runner.Run(**module));
     // A printed module is always verified, even if passes were not.
     KILN_RETURN_IF_ERROR(ir::Verify(**module));

@@ -405,6 +405,32 @@ static void hlo_text(void) {
   FAILS(KILN_INVALID_ARGUMENT, "text is NULL", kiln_graph_from_hlo_text(context, NULL, 3, &g));
 }
 
+static void count_warnings(void* user_data, kiln_log_level level, const char* message,
+                           size_t length) {
+  CHECK(strstr(message, "'left_out'") && strstr(message, "2 constants") && length > 0);
+  *(int*)user_data += level == KILN_LOG_WARNING;
+}
+
+/* Constants without elements have made-up ones, which one message tells of. */
+static void left_out(void) {
+  static const char text[] =
+      "HloModule left_out\nENTRY e { a = f32[8] constant({...})\nb = f32[8] constant({...})\n"
+      "ROOT c = f32[8] add(a, b) }";
+  int warnings = 0;
+  kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
+  options.threads = 1;
+  options.gpu = KILN_GPU_OFF;
+  options.log = count_warnings;
+  options.log_user_data = &warnings;
+  kiln_context* logging = NULL;
+  kiln_graph* g = NULL;
+  OK(kiln_context_create(&options, &logging));
+  OK(kiln_graph_from_hlo_text(logging, text, sizeof text - 1, &g));
+  CHECK(warnings == 1);
+  kiln_graph_release(g);
+  kiln_context_release(logging);
+}
+
 int main(void) {
   context = make_context(1);
   shapes_and_types();
@@ -417,6 +443,7 @@ int main(void) {
   regions();
   symbols();
   hlo_text();
+  left_out();
   kiln_memory_info memory = KILN_MEMORY_INFO_INIT;
   OK(kiln_context_memory(context, &memory));
   CHECK(memory.live_bytes == 0);

@@ -198,7 +198,7 @@ std::vector<Seed> ReadSeeds(const std::vector<std::string>& folders) {
 
 std::unique_ptr<ir::Module> Read(const std::string& text, bool is_hlo) {
   if (is_hlo) {
-    auto module = ir::ParseHloText(text, {.zeros_for_elided = true});
+    auto module = ir::ParseHloText(text);
     return module.ok() ? *std::move(module) : nullptr;
   }
   auto tree = stablehlo::ReadText(text);

@@ -12,10 +12,9 @@
 
 namespace kiln::ir {
 
-// The module, which must be right; `zeros_for_elided` as in ParseOptions.
-inline std::unique_ptr<Module> ParseOrDie(std::string_view text, bool zeros_for_elided = false) {
-  Result<std::unique_ptr<Module>> module =
-      ParseHloText(text, ParseOptions{.zeros_for_elided = zeros_for_elided});
+// The module, which must be right.
+inline std::unique_ptr<Module> ParseOrDie(std::string_view text) {
+  Result<std::unique_ptr<Module>> module = ParseHloText(text);
   if (!module.ok()) {
     std::cerr << module.status().ToString() << "\nin\n" << text << "\n";
     std::abort();

@@ -22,6 +22,8 @@ constexpr std::string_view kMarkers[] = {
     "PinToDeviceSram",
     "SPMDFullToShardShape",
     "SPMDShardToFullShape",
+    "ShardBarrierFrom",
+    "ShardBarrierTo",
     "Sharding",
     "Unpin",
     "annotate_device_placement",

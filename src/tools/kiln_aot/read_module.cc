@@ -70,8 +70,13 @@ Result<std::unique_ptr<ir::Module>> ReadHlo(std::string_view text, const ModuleO
   if (!options.entry.empty()) {
     return InvalidArgument("--entry is for StableHLO; HLO text has its ENTRY");
   }
-  auto module = ir::ParseHloText(text);
+  int64_t made_up = 0;
+  auto module = ir::ParseHloText(text, {.made_up = &made_up});
   if (!module.ok()) return tools::AtPlace(options.file, module.status());
+  if (made_up > 0) {
+    return InvalidArgument(options.file, ": ", made_up, " constants are \"{...}\", without their ",
+                           "elements, which the program needs");
+  }
   const std::set<std::string> symbols = ir::SymbolsOf(**module);
   SymbolSizes sizes;
   if (arguments.empty()) {

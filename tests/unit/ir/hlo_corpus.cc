@@ -36,7 +36,7 @@ void ReadAll(const char* variable, std::string_view folder, int known_files) {
     std::ifstream stream(file, std::ios::binary);
     std::stringstream text;
     text << stream.rdbuf();
-    auto module = ParseHloText(text.str(), ParseOptions{.zeros_for_elided = true});
+    auto module = ParseHloText(text.str());
     if (!module.ok()) {
       std::string_view message = module.status().message();
       EXPECT_EQ(module.status().code(), Code::kUnimplemented)

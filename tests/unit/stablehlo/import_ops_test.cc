@@ -285,7 +285,7 @@ TEST(StablehloImportOps, Transfers) {
 %recv-done = (s32[3]{0}, token[]) recv-done(%recv), channel_id=6
 %get-tuple-element = s32[3]{0} get-tuple-element(%recv-done), index=0
 %get-tuple-element.1 = token[] get-tuple-element(%recv-done), index=1
-%infeed = ((f32[], pred[]), token[]) infeed(%get-tuple-element.1), infeed_config=q
+%infeed = ((f32[], pred[]), token[]) infeed(%get-tuple-element.1), infeed_config="q"
 %get-tuple-element.2 = (f32[], pred[]) get-tuple-element(%infeed), index=0
 %get-tuple-element.3 = f32[] get-tuple-element(%get-tuple-element.2), index=0
 %get-tuple-element.4 = pred[] get-tuple-element(%get-tuple-element.2), index=1

@@ -1,0 +1,359 @@
+// What XLA prints, and what it takes by hand, beyond the ops of the table.
+#include <gtest/gtest.h>
+
+#include "support/hlo.h"
+#include "support/interp.h"
+#include "support/labels.h"
+
+namespace kiln::ir {
+namespace {
+
+using ::kiln::testing::ValueOf;
+
+constexpr std::string_view kSum =
+    "add { a = f32[] parameter(0)\nb = f32[] parameter(1)\n"
+    "ROOT s = f32[] add(a, b) }\n";
+
+std::string InEntry(std::string_view body) { return Cat(kSum, "ENTRY e {\n", body, "\n}\n"); }
+
+// The value of a module, and of the same as it is printed, without spaces.
+std::string Value(std::string_view module) {
+  std::string value = ValueOf(module);
+  EXPECT_EQ(ValueOf(ToHloText(*ParseOrDie(module))), value) << module;
+  std::erase(value, ' ');
+  return value;
+}
+
+TEST(HloDialect, ShortForms) {
+  struct Case {
+    std::string_view body, value;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {"ROOT c = f32[2,2]{1,0} constant(1.5)", "{{1.5,1.5},{1.5,1.5}}"},
+           {"c = s32[] constant(3)\nROOT b = s32[2] broadcast(c)", "{3,3}"},
+           {"c = s32[2] constant({1,2})\nROOT m = s32[2] map(c, c), to_apply={ x = s32[] "
+            "parameter(0)\ny = s32[] parameter(1)\nROOT m = s32[] multiply(x, y) }",
+            "{1,4}"},
+           {"a = f32[1,2] constant({{1,2}})\nb = f32[2,1] constant({{3},{4}})\n"
+            "ROOT c = f32[1,1] convolution(a, b), dim_labels=bf_io->bf",
+            "{{11}}"},
+           {"a = f32[2] constant({1,2})\nz = f32[] constant(0)\n"
+            "ROOT r = f32[] reduce(a, z), dimensions=[0], to_apply=add",
+            "3"},
+           {"a = b(f32[2]) constant({1,2})\nROOT n = f32[2] negate(b(f32[2]) a)", "{-1,-2}"},
+           {"a = u32[2] constant({1,4294967295})\nb = u32[2] constant({2,2})\n"
+            "ROOT c = pred[2] compare(a, b), direction=LT, type=SIGNED",
+            "{1,0}"},
+       }) {
+    EXPECT_EQ(Value(InEntry(c.body)), c.value) << c.body;
+  }
+  // Signatures without colons, and with parameters of other names and numbers.
+  EXPECT_EQ(Value("ENTRY e (x s32[]) -> s32[] { ROOT c = s32[] constant(1) }"), "1");
+  EXPECT_EQ(Value("ENTRY e (a: s32[], b: f32[]) -> s32[] { ROOT c = s32[] constant(1) }"), "1");
+}
+
+TEST(HloDialect, ElementsThatAreLeftOut) {
+  const std::string text = InEntry(
+      "c = f32[100] constant({...})\nd = f32[100] constant({...})\n"
+      "i = s32[50,1] constant({...})\n"
+      "g = f32[50] gather(c, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
+      "index_vector_dim=1, slice_sizes={1}\n"
+      "o = f32[3] constant({1,2,3})\nj = s32[50,1] constant({...})\n"
+      "h = f32[50] gather(o, j), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
+      "index_vector_dim=1, slice_sizes={1}\n"
+      "p = (pred[64], s2[64]) constant(({...}, {...}))\n"
+      "ROOT t = (f32[100], f32[100], f32[50], f32[50], (pred[64], s2[64])) tuple(c, d, g, h, p)");
+  int64_t made_up = 0;
+  auto module = ParseHloText(text, {.made_up = &made_up});
+  ASSERT_TRUE(module.ok()) << module.status().ToString();
+  EXPECT_EQ(made_up, 6);
+  auto literal = [&](std::string_view name) -> const Literal& {
+    return FindInstruction(**module, name)->literal();
+  };
+  EXPECT_EQ(literal("c"), FindInstruction(*ParseOrDie(text), "c")->literal());
+  EXPECT_FALSE(literal("c") == literal("d"));
+  double sum = 0;
+  for (float x : literal("c").values<float>()) {
+    EXPECT_LE(std::abs(x), 1);
+    sum += x;
+  }
+  EXPECT_LT(std::abs(sum), 30);
+  EXPECT_FALSE(literal("c").IsSplat());
+  int32_t most = 0, most_of_three = 0;
+  for (int32_t i : literal("i").values<int32_t>()) most = std::max(most, i);
+  for (int32_t i : literal("j").values<int32_t>()) most_of_three = std::max(most_of_three, i);
+  EXPECT_EQ(most, 7);
+  EXPECT_EQ(most_of_three, 2);  // valid indices of what they index
+  EXPECT_FALSE(literal("p").elements()[0].IsSplat());
+  EXPECT_NE(ParseError(InEntry("c = f32[100000000] constant({...})")).find("RESOURCE_EXHAUSTED"),
+            std::string::npos);
+}
+
+TEST(HloDialect, PairsOfAsynchronousOps) {
+  struct Case {
+    std::string_view body, value;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {"s = (f32[2], f32[2], u32[]) copy-start(x)\nROOT d = f32[2] copy-done(s)", "{1,2}"},
+           {"s = f32[2] all-reduce-start(x), to_apply=add\nROOT d = f32[2] all-reduce-done(s)",
+            "{1,2}"},
+           {"s = (f32[2], f32[2]) all-gather-start(x), dimensions={0}\n"
+            "ROOT d = f32[2] all-gather-done(s)",
+            "{1,2}"},
+           {"s = (f32[2], f32[2], u32[], u32[]) collective-permute-start(x), "
+            "source_target_pairs={{0,0}}\nROOT d = f32[2] collective-permute-done(s)",
+            "{1,2}"},
+           {"s = ((f32[2]), f32[2], s32[]) async-start(x), calls={ p = f32[2] parameter(0)\n"
+            "ROOT n = f32[2] negate(p) }\nu = ((f32[2]), f32[2], s32[]) async-update(s)\n"
+            "ROOT d = f32[2] async-done(u)",
+            "{-1,-2}"},
+           {"s = ((f32[2]), f32[2], s32[]) negate-start(x), async_execution_thread=\"t\"\n"
+            "ROOT d = f32[2] negate-done(s)",
+            "{-1,-2}"},
+           {"i = s32[] constant(1)\ns = ((f32[2], s32[]), f32[1], u32[]) dynamic-slice-start(x, "
+            "i), "
+            "dynamic_slice_sizes={1}\nROOT d = f32[1] dynamic-slice-done(s)",
+            "{2}"},
+           // Other parts of the beginning may be read, too.
+           {"s = (f32[2], f32[2], u32[]) copy-start(x)\nROOT c = u32[] get-tuple-element(s), "
+            "index=2",
+            "0"},
+           {"t = token[] after-all()\nd = f32[2] add-dependency(x, t)\n"
+            "ROOT e = f32[2] domain(d), domain={kind=\"sharding\", entry={}, exit={}}",
+            "{1,2}"},
+       }) {
+    EXPECT_EQ(Value(InEntry(Cat("x = f32[2] constant({1,2})\n", c.body))), c.value) << c.body;
+  }
+  EXPECT_NE(ParseError(InEntry("x = f32[2] constant({1,2})\nROOT d = f32[2] copy-done(x)"))
+                .find("copy-done has operand f32[2], which is no pair's beginning"),
+            std::string::npos);
+  EXPECT_NE(ParseError(InEntry("x = f32[2] constant({1,2})\ns = f32[2] copy-start(x)"))
+                .find("expected a tuple of operands and results"),
+            std::string::npos);
+}
+
+TEST(HloDialect, Scan) {
+  constexpr std::string_view kBody =
+      "f { x = s32[] parameter(0)\nc = s32[] parameter(1)\nn = s32[] add(x, c)\n"
+      "m = s32[] multiply(n, x)\nROOT t = (s32[], s32[]) tuple(m, n) }\n";
+  auto scan = [&](std::string_view attributes, std::string_view input = "s32[3] constant({1,2,3})",
+                  std::string_view shape = "s32[3]") {
+    return Cat(kBody, "ENTRY e { x = ", input, "\nc = s32[] constant(10)\nROOT s = (", shape,
+               ", s32[]) scan(x, c), dimensions={0}, num_carries=1, to_apply=f", attributes, " }");
+  };
+  EXPECT_EQ(Value(scan("")), "({11,26,48},16)");
+  EXPECT_EQ(Value(scan(", is_reverse=true, is_associative=false")), "({16,30,39},16)");
+  EXPECT_EQ(Value(scan("", "s32[0] constant({})", "s32[0]")), "({},10)");
+  // Along another dimension than the first, without carries.
+  EXPECT_EQ(Value("f { x = s32[2] parameter(0)\nROOT n = (s32[2]) tuple(x) }\n"
+                  "ENTRY e { x = s32[2,3] constant({{1,2,3},{4,5,6}})\n"
+                  "ROOT s = s32[2,3] scan(x), dimensions={1}, num_carries=0, to_apply=f }"),
+            "{{1,2,3},{4,5,6}}");
+  EXPECT_NE(ParseError(scan("", "s32[3] constant({1,2,3})", "s32[2]")).find("has s32[3], whose"),
+            std::string::npos);
+  EXPECT_NE(ParseError(scan("", "f32[] constant(1)")).find("whose dimension 0 is no other's"),
+            std::string::npos);
+}
+
+TEST(HloDialect, RaggedDot) {
+  auto dot = [](std::string_view lhs, std::string_view rhs, std::string_view sizes,
+                std::string_view shape, std::string_view attributes) {
+    return InEntry(Cat("a = ", lhs, "\nb = ", rhs, "\ns = ", sizes, "\nROOT d = ", shape,
+                       " ragged-dot(a, b, s), ", attributes));
+  };
+  // Rows in groups; infinite factors of other groups do no harm.
+  EXPECT_EQ(Value(dot("f32[3,2] constant({{1,2},{3,4},{5,6}})",
+                      "f32[2,2,1] constant({{{1},{1}},{{10},{inf}}})", "s32[2] constant({1,1})",
+                      "f32[3,1]",
+                      "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, "
+                      "rhs_group_dims={0}")),
+            "{{3},{inf},{0}}");
+  // Sizes of their own for each index of a batch.
+  EXPECT_EQ(
+      Value(dot("s32[2,2,1] constant({{{1},{2}},{{3},{4}}})", "s32[2,1,1] constant({{{1}},{{10}}})",
+                "s64[2,2] constant({{1,1},{2,0}})", "s32[2,2,1]",
+                "lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_ragged_dims={1}, "
+                "rhs_group_dims={0}")),
+      "{{{1},{20}},{{3},{4}}}");
+  // Groups of what is contracted.
+  EXPECT_EQ(Value(dot("f32[2,3] constant({{1,2,3},{4,5,6}})", "f32[3,1] constant({{1},{1},{1}})",
+                      "s32[2] constant({1,2})", "f32[2,2,1]",
+                      "lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}")),
+            "{{{1},{4}},{{5},{11}}}");
+  // Groups of a batch: behind them all is zero.
+  EXPECT_EQ(Value(dot("f32[3,1] constant({{1},{2},{3}})", "f32[3,1] constant({{1},{10},{100}})",
+                      "s32[2] constant({1,1})", "f32[3]",
+                      "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, "
+                      "rhs_contracting_dims={1}, lhs_ragged_dims={0}")),
+            "{1,20,0}");
+  EXPECT_NE(ParseError(dot("f32[2] constant({1,2})", "f32[2] constant({1,2})",
+                           "f32[2] constant({1,1})", "f32[]",
+                           "lhs_contracting_dims={0}, rhs_contracting_dims={0}, "
+                           "lhs_ragged_dims={0}"))
+                .find("ragged-dot has operands f32[2], f32[2] and f32[2]"),
+            std::string::npos);
+}
+
+TEST(HloDialect, ScaledDot) {
+  EXPECT_EQ(Value(InEntry("a = f8e4m3fn[1,4] constant({{1,1,2,1}})\nb = f32[4,1] constant(1)\n"
+                          "s = f8e8m0fnu[1,2] constant({{2,4}})\nt = f32[] constant(10)\n"
+                          "ROOT d = bf16[1,1] scaled-dot(a, b, s, t), lhs_contracting_dims={1}, "
+                          "rhs_contracting_dims={0}")),
+            "{{160}}");
+  EXPECT_NE(ParseError(InEntry("a = f32[1,4] constant(1)\nb = f32[4,1] constant(1)\n"
+                               "s = f32[1,3] constant(1)\nt = f32[] constant(10)\n"
+                               "ROOT d = f32[1,1] scaled-dot(a, b, s, t), "
+                               "lhs_contracting_dims={1}, rhs_contracting_dims={0}"))
+                .find("has a scale f32[1,3] for f32[1,4]"),
+            std::string::npos);
+}
+
+// What shape inference refuses, and XLA takes.
+TEST(HloDialect, LooseShapes) {
+  struct Case {
+    std::string_view body, value;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {"a = f32[2] constant({1,2})\nb = bf16[2] constant({3,4})\n"
+            "ROOT c = bf16[2] multiply(a, b)",
+            "{3,8}"},
+           {"a = s8[1,2] constant({{100,100}})\nb = s16[2,1] constant({{100},{100}})\n"
+            "ROOT c = s32[1,1] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+            "{{20000}}"},
+           {"a = bf16[1,2] constant({{1,2}})\nb = bf16[2,1] constant({{3},{4}})\n"
+            "ROOT c = s32[1,1] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+            "{{11}}"},
+           {"a = bf16[2] constant({1,2})\nz = bf16[] constant(0)\n"
+            "ROOT c = bf16[] reduce(a, z), dimensions={0}, to_apply=add",
+            "3"},
+           {"a = f32[2] constant({1,2})\nb = f16[] constant(7)\n"
+            "ROOT c = f32[3] pad(a, b), padding=0_1",
+            "{1,2,7}"},
+           {"a = f32[] constant(1)\nROOT b = f16[2] broadcast(a), dimensions={}", "{1,1}"},
+           {"a = (f32[2], s32[]) constant(({1,2}, 3))\nROOT c = (f32[2], s32[]) copy(a)",
+            "({1,2},3)"},
+           {"a = f32[1,2]{0,1} constant({{1,2}})\nROOT t = (f32[1,2]{1,0}) tuple(a)", "({{1,2}})"},
+           {"a = f32[2] constant({1,2})\nROOT c = (f32[2], f32[2]) collective-permute(a, a), "
+            "source_target_pairs={{0,0}}",
+            "({1,2},{1,2})"},
+           {"a = f32[2] constant({1,2})\nROOT c = f32[2] all-to-all(a), dimensions={0}", "{1,2}"},
+           {"a = s4[4] constant({1,2,3,4})\nROOT c = s8[2] bitcast(a)", "{33,67}"},
+           {"a = f32[2,2] constant({{1,2},{3,4}})\n"
+            "ROOT f = f32[2,2]{0,1} fusion(a), kind=kLoop, calls={ p = f32[2,2]{0,1} parameter(0)\n"
+            "ROOT n = f32[2,2]{1,0} negate(p) }",
+            "{{-1,-2},{-3,-4}}"},
+           {"a = bf16[] constant(4)\nROOT w = bf16[] while(a), condition={ p = bf16[] "
+            "parameter(0)\n"
+            "z = bf16[] constant(1)\nROOT c = pred[] compare(p, z), direction=GT }, body={ p = "
+            "f32[] "
+            "parameter(0)\nh = f32[] constant(0.5)\nROOT m = f32[] multiply(p, h) }",
+            "1"},
+       }) {
+    EXPECT_EQ(Value(InEntry(c.body)), c.value) << c.body;
+  }
+  // Dimensions that differ stay an error.
+  EXPECT_NE(ParseError(InEntry("a = f32[2] constant({1,2})\nb = bf16[3] constant({1,2,3})\n"
+                               "ROOT c = f32[2] add(a, b)"))
+                .find("instruction 'c'"),
+            std::string::npos);
+}
+
+TEST(HloDialect, GroupsOfProcesses) {
+  auto printed = [](std::string_view counts, std::string_view line) {
+    const std::string text =
+        ToHloText(*ParseOrDie(Cat("HloModule m, ", counts, "\n", kSum,
+                                  "ENTRY e { x = f32[2] parameter(0)\nROOT r = ", line, " }")));
+    const size_t begin = text.find("ROOT %r");
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(printed("replica_count=2", "f32[2] all-reduce(x), to_apply=add"),
+            "ROOT %r = f32[2]{0} all-reduce(%x), replica_groups={{0,1}}, to_apply=%add");
+  EXPECT_EQ(printed("num_partitions=2", "f32[2] all-reduce(x), to_apply=add"),
+            "ROOT %r = f32[2]{0} all-reduce(%x), to_apply=%add");
+  EXPECT_EQ(printed("replica_count=2, num_partitions=2",
+                    "f32[2] all-reduce(x), channel_id=1, replica_groups={{0},{1}}, to_apply=add"),
+            "ROOT %r = f32[2]{0} all-reduce(%x), replica_groups={{0,1},{2,3}}, channel_id=1, "
+            "use_global_device_ids=true, to_apply=%add");
+  EXPECT_EQ(printed("num_partitions=8",
+                    "f32[2] all-reduce(x), channel_id=1, replica_groups=[2,4]<=[4,2]T(1,0), "
+                    "use_global_device_ids=true, to_apply=add"),
+            "ROOT %r = f32[2]{0} all-reduce(%x), replica_groups={{0,2,4,6},{1,3,5,7}}, "
+            "channel_id=1, use_global_device_ids=true, to_apply=%add");
+  EXPECT_EQ(printed("num_partitions=2", "f32[2] collective-broadcast(x), channel_id=1"),
+            "ROOT %r = f32[2]{0} collective-broadcast(%x), replica_groups={{0,1}}, channel_id=1");
+  EXPECT_NE(ParseError("ENTRY e { x = f32[2] parameter(0)\nROOT r = f32[2] "
+                       "collective-broadcast(x), replica_groups=[2,4]<=[7] }")
+                .find("expected groups of at most"),
+            std::string::npos);
+}
+
+// Custom calls of XLA's passes and backends.
+TEST(HloDialect, KnownCalls) {
+  struct Case {
+    std::string_view body, value;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {"a = f32[4] constant({3,1,4,2})\nROOT t = (f32[2], s32[2]) custom-call(a), "
+            "custom_call_target=\"TopK\"",
+            "({4,3},{2,0})"},
+           {"a = f32[1,2] constant({{1,2}})\nb = f32[2,1] constant({{3},{4}})\n"
+            "c = f32[1,1] constant({{100}})\n"
+            "ROOT g = (f32[1,1], s8[2]) custom-call(a, b, c), "
+            "custom_call_target=\"__cublas$gemm\", "
+            "backend_config={\"gemm_backend_config\":{\"alpha_real\":2,\"alpha_imag\":0,\"beta\":1,"
+            "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"1\"],"
+            "\"rhs_contracting_dimensions\":[\"0\"],\"lhs_batch_dimensions\":[],"
+            "\"rhs_batch_dimensions\":[]},\"epilogue\":\"DEFAULT\"}}",
+            "({{122}},{0,0})"},
+           {"a = f32[1,1] constant({{1}})\nb = f32[1,2] constant({{3,-4}})\n"
+            "c = f32[2] constant({1,1})\nROOT g = f32[1,2] custom-call(a, b, c), "
+            "custom_call_target=\"__cublas$lt$matmul\", backend_config={\"gemm_backend_config\":"
+            "{\"beta\":0,\"epilogue\":\"BIAS_RELU\"}}",
+            "{{4,0}}"},
+           {"a = f32[1,3,1] constant({{{1},{2},{3}}})\nb = f32[2,1,1] constant({{{1}},{{10}}})\n"
+            "ROOT c = (f32[1,2,1], u8[0]) custom-call(a, b), window={size=2}, "
+            "dim_labels=b0f_0io->b0f, custom_call_target=\"__cudnn$convForward\", "
+            "backend_config={\"cudnn_conv_backend_config\":{\"conv_result_scale\":2,"
+            "\"activation_mode\":\"kNone\"}}",
+            "({{{42},{64}}},{})"},
+           // The transpose of the one above, by each operand.
+           {"g = f32[1,2,1] constant({{{1},{2}}})\nb = f32[2,1,1] constant({{{1}},{{10}}})\n"
+            "ROOT c = (f32[1,3,1], u8[0]) custom-call(g, b), window={size=2}, "
+            "dim_labels=b0f_0io->b0f, custom_call_target=\"__cudnn$convBackwardInput\"",
+            "({{{1},{12},{20}}},{})"},
+           {"a = f32[1,3,1] constant({{{1},{2},{3}}})\ng = f32[1,2,1] constant({{{1},{2}}})\n"
+            "ROOT c = (f32[2,1,1], u8[0]) custom-call(a, g), window={size=2}, "
+            "dim_labels=b0f_0io->b0f, custom_call_target=\"__cudnn$convBackwardFilter\"",
+            "({{{5}},{{8}}},{})"},
+           {"a = f32[1,4] constant(1)\nb = f32[1,4] constant(1)\ns = f32[1,2] constant({{2,4}})\n"
+            "t = f32[2,2] constant({{1,10},{5,5}})\ng = f32[] constant(3)\n"
+            "ROOT d = f32[1,1] custom-call(a, b, s, t, g), "
+            "custom_call_target=\"__op$block_scaled_dot\"",
+            "{{252}}"},
+           {"ROOT a = f32[2] custom-call(), custom_call_target=\"AllocateBuffer\"", "{0,0}"},
+           {"a = f32[2] constant({1,2})\nROOT s = f32[2] custom-call(a), "
+            "custom_call_target=\"ShardBarrierFrom\", custom_call_has_side_effect=true",
+            "{1,2}"},
+       }) {
+    EXPECT_EQ(Value(InEntry(c.body)), c.value) << c.body;
+  }
+  // What cannot be told stays a call.
+  auto module = ParseOrDie(InEntry(
+      "a = f32[1,1] constant({{1}})\nROOT g = f32[1,1] custom-call(a, a), "
+      "custom_call_target=\"__cublas$lt$matmul\", backend_config={\"epilogue\":\"GELU_AUX\"}"));
+  EXPECT_EQ(module->entry()->root()->opcode(), Opcode::kCustomCall);
+}
+
+// Texts in configurations have quotes, as XLA's grammar wants them.
+TEST(HloDialect, QuotedConfigurations) {
+  const std::string text = InEntry(
+      "t = token[] after-all()\nROOT i = (f32[], token[]) infeed(t), infeed_config=\"a b\"");
+  const std::string printed = ToHloText(*ParseOrDie(text));
+  EXPECT_NE(printed.find("infeed_config=\"a b\""), std::string::npos) << printed;
+  EXPECT_EQ(ToHloText(*ParseOrDie(printed)), printed);
+}
+
+KILN_LABEL(text, "HloDialect");
+
+}  // namespace
+}  // namespace kiln::ir
