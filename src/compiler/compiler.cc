@@ -18,6 +18,7 @@
 #include "ir/verifier.h"
 #include "passes/expand/bounded.h"
 #include "passes/pipelines.h"
+#include "passes/transfers.h"
 #include "program/memory.h"
 
 namespace kiln::compiler {
@@ -132,6 +133,7 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     KILN_RETURN_IF_ERROR(CheckSymbols(*module));
     KILN_RETURN_IF_ERROR(ir::Verify(*module));
     KILN_RETURN_IF_ERROR(passes::PrepareBounded(*module));
+    passes::ResolveTransfers(*module);
   }
   ir::MarkFrozen(*module, options.frozen);
   const Dumps dumps(*module, options);

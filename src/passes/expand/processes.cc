@@ -57,7 +57,9 @@ Result<Instruction*> OneProcess(Builder& b, Instruction* i) {
     default:
       break;
   }
-  if (!IsAlone(groups)) return NeedsOthers(i);
+  // An operand goes to each process.
+  const bool exchanges = i->opcode() == Opcode::kAllToAll && i->operand_count() != 1;
+  if (!IsAlone(groups) || exchanges) return NeedsOthers(i);
   // A single process gathers, reduces or exchanges only its own value.
   std::vector<Instruction*> operands(i->operands().begin(), i->operands().end());
   Instruction* all =
