@@ -6,8 +6,9 @@
 namespace kiln::passes {
 
 // p : f32[<=5] parameter => set-dimension-size(p : f32[5], 5)   of the entry, whose arguments are
-// arrays of the bounds. Results with bounded dimensions are UNIMPLEMENTED: their sizes could not be
-// returned.
+// arrays of the bounds
+// r : f32[<=5] root => f32[5] set-dimension-size(r, 5)   and so are its results, with zeros behind
+// the sizes; get-dimension-size tells these
 Status PrepareBounded(ir::Module& module);
 
 // x : f32[<=5] => (x' : f32[5], size : s32[])   for every value: an array of the bounds. Elements

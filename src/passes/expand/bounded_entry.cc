@@ -33,15 +33,35 @@ Instruction* Whole(Builder& b, Instruction* x, const Shape& bounded) {
   return b.InLayout(x, bounded);
 }
 
+// Values of bounded dimensions as arrays of the bounds, with zeros behind the sizes.
+Instruction* Filled(Builder& b, Instruction* x) {
+  const Shape bounded = x->shape();
+  if (!HasBound(bounded)) return x;
+  if (bounded.is_tuple()) {
+    std::vector<Instruction*> elements;
+    for (size_t k = 0; k < bounded.elements().size(); ++k) {
+      elements.push_back(Filled(b, b.Element(x, static_cast<int64_t>(k))));
+    }
+    return b.Tuple(std::move(elements));
+  }
+  Shape shape = bounded;
+  for (int64_t d = 0; d < bounded.rank(); ++d) {
+    if (!bounded.dimension(d).is_bounded()) continue;
+    shape.set_dimension(d, Dimension(bounded.dim(d)));
+    x = b.Add(Opcode::kSetDimensionSize, {x, expand::S32(b, bounded.dim(d))},
+              {{Attr::kDimensions, Ints{d}}}, shape);
+  }
+  return b.InLayout(x, shape);
+}
+
 }  // namespace
 
 Status PrepareBounded(ir::Module& module) {
   ir::Computation& entry = *module.entry();
-  if (HasBound(entry.root()->shape())) {
-    return Unimplemented("'", entry.root()->name(), "', the result of '", entry.name(),
-                         "', is of shape ", entry.root()->shape(),
-                         ": results of bounded dimensions; set-dimension-size to the bound as a "
-                         "constant makes a dimension one, and get-dimension-size tells its size");
+  if (Instruction* root = entry.root(); HasBound(root->shape())) {
+    Builder b(&entry, nullptr, root);
+    entry.set_root(Filled(b, root));
+    KILN_RETURN_IF_ERROR(b.status());
   }
   const std::vector<Instruction*> parameters(entry.parameters().begin(), entry.parameters().end());
   for (Instruction* p : parameters) {
