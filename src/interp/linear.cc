@@ -145,14 +145,16 @@ Numbers Dft::ByFactor(const Numbers& x, int64_t p) const {
   }
   Numbers y;
   y.reserve(x.size());
+  size_t at = 0;  // k mod m
   for (int64_t k = 0; k < n; ++k) {
-    Complex sum = parts[0][static_cast<size_t>(k % m)];
+    Complex sum = parts[0][at];
     int64_t turned = k;  // q k mod n
     for (int64_t q = 1; q < p; ++q) {
-      sum += parts[static_cast<size_t>(q)][static_cast<size_t>(k % m)] * RootOf(turned, n);
+      sum += parts[static_cast<size_t>(q)][at] * RootOf(turned, n);
       turned += turned < n - k ? k : k - n;
     }
     y.push_back(sum);
+    at = at + 1 < parts[0].size() ? at + 1 : 0;
   }
   return y;
 }
