@@ -45,7 +45,7 @@ Status VisitNumber(ElementType type, F&& f) {
   }
 }
 
-Result<Numbers> Widened(const Literal& literal) {
+Result<Numbers> NumbersOf(const Literal& literal) {
   Numbers numbers;
   KILN_RETURN_IF_ERROR(VisitNumber(literal.shape().type(), [&](auto zero) {
     using T = decltype(zero);
@@ -293,7 +293,7 @@ bool Decompose(int64_t n, const Arithmetic& arithmetic, At a) {
 Result<Literal> EvaluateFft(const Instruction& i, std::span<const Literal* const> operands) {
   const std::string& type = i.attributes().Text(Attr::kFftType);
   const Ints& length = i.attributes().IntsOf(Attr::kFftLength);
-  KILN_ASSIGN_OR_RETURN(Numbers x, Widened(*operands[0]));
+  KILN_ASSIGN_OR_RETURN(Numbers x, NumbersOf(*operands[0]));
   if (i.shape().num_elements() == 0) return Rounded(i.shape(), x);
   std::vector<int64_t> dims = operands[0]->shape().dims();
   const size_t last = dims.size() - 1, first = dims.size() - length.size();
@@ -327,7 +327,7 @@ Result<Literal> EvaluateFft(const Instruction& i, std::span<const Literal* const
 
 Result<Literal> EvaluateCholesky(const Instruction& i, std::span<const Literal* const> operands) {
   const bool lower = i.attributes().Bool(Attr::kLower);
-  KILN_ASSIGN_OR_RETURN(Numbers x, Widened(*operands[0]));
+  KILN_ASSIGN_OR_RETURN(Numbers x, NumbersOf(*operands[0]));
   const int64_t n = i.shape().dim(i.shape().rank() - 1);
   for (int64_t number = 0; number < CountMatrices(i.shape()); ++number) {
     const Matrix a{x, n, n, number};
@@ -356,8 +356,8 @@ Result<Literal> EvaluateTriangularSolve(const Instruction& i,
   const bool left = attributes.Bool(Attr::kLeftSide), transposed = op != "NO_TRANSPOSE";
   // Of op(a); from the right it is the transpose that is solved.
   const bool lower = (attributes.Bool(Attr::kLower) != transposed) == left;
-  KILN_ASSIGN_OR_RETURN(Numbers as, Widened(*operands[0]));
-  KILN_ASSIGN_OR_RETURN(Numbers xs, Widened(*operands[1]));
+  KILN_ASSIGN_OR_RETURN(Numbers as, NumbersOf(*operands[0]));
+  KILN_ASSIGN_OR_RETURN(Numbers xs, NumbersOf(*operands[1]));
   const Shape& shape = i.shape();
   const Arithmetic arithmetic{IsComplex(shape.type())};
   const int64_t rows = shape.dim(shape.rank() - 2), columns = shape.dim(shape.rank() - 1);

@@ -91,7 +91,7 @@ std::string TextOf(std::span<const Literal* const> values) {
 }
 
 // The sum of two arrays of one shape.
-Result<Literal> Sum(const Literal& x, const Literal& y) {
+Result<Literal> SumOf(const Literal& x, const Literal& y) {
   ir::Module module("sum");
   ir::Computation* c = module.AddComputation("sum");
   std::vector<Instruction*> operands;
@@ -227,7 +227,7 @@ Result<const Literal*> EvaluateVariableOp(const Instruction& instruction, const 
   }
   if (is_assign) value = *operand;
   if (instruction.opcode() == Opcode::kAssignAdd) {
-    KILN_ASSIGN_OR_RETURN(value, Sum(value, *operand));
+    KILN_ASSIGN_OR_RETURN(value, SumOf(value, *operand));
   }
   return &value;
 }

@@ -141,7 +141,7 @@ Result<InstructionSpec> WithOperandShapes(const Instruction& i,
   if (!shapes.empty()) SetWholeSizes(i, *shapes[0], spec.attributes);
   KILN_ASSIGN_OR_RETURN(Shape declared, DeclaredShape(i, shapes));
   KILN_ASSIGN_OR_RETURN(spec.shape,
-                        InferShape({i.opcode(), shapes, spec.attributes, &declared, called}));
+                        kiln::InferShape({i.opcode(), shapes, spec.attributes, &declared, called}));
   if (!MayBe(*spec.shape, i.shape())) {
     return InvalidArgument("its operands make it ", *spec.shape, "; expected ", i.shape());
   }

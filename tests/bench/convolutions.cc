@@ -52,7 +52,7 @@ std::string Gemm(const Convolution& c) {
              "] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n");
 }
 
-void Run(Report& report, const Convolution& c) {
+void Add(Report& report, const Convolution& c) {
   for (int threads : {1, Cpus()}) {
     const std::string name =
         Cat(c.name, c.features_first ? ".features_first" : "", ".threads", threads);
@@ -87,7 +87,7 @@ KILN_BENCH(convolutions) {
          }) {
       Convolution sized = c;
       sized.features_first = features_first;
-      Run(report, sized);
+      Add(report, sized);
     }
   }
 }

@@ -13,8 +13,10 @@
 
 // Gives a label to suites ("SlowQuotient", "SlowMath/MathF32All") or tests ("SortOps.Stable"), as
 // gtest lists them without the names of parameters.
-#define KILN_LABEL(label, ...)                           \
-  [[maybe_unused]] static const bool has_label_##label = \
+#define KILN_LABEL(label, ...) KILN_LABEL_AS(__COUNTER__, label, __VA_ARGS__)
+#define KILN_LABEL_AS(number, label, ...) KILN_LABEL_VARIABLE(number, label, __VA_ARGS__)
+#define KILN_LABEL_VARIABLE(number, label, ...)                     \
+  [[maybe_unused]] static const bool has_label_##label##_##number = \
       ::kiln::testing::AddLabel(#label, {__VA_ARGS__})
 
 namespace kiln::testing {

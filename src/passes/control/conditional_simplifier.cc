@@ -78,7 +78,7 @@ bool HasArraysOnly(const Shape& shape) {
 }
 
 // The value of the conditional, if known.
-Instruction* Known(Instruction* i) {
+Instruction* KnownValue(Instruction* i) {
   auto copy = [&](int64_t branch) {
     Instruction* argument = i->operand(branch + 1);
     return CopyBody(i, *i->called(branch), {&argument, 1});
@@ -391,7 +391,7 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
       Instruction* i = *it++;
       if (i->opcode() != Opcode::kConditional) continue;
       const int64_t before = module.NextId();
-      Instruction* known = Known(i);
+      Instruction* known = KnownValue(i);
       if (!known) known = OfConvertedPred(i);
       if (known) {
         c->ReplaceAllUses(i, known);

@@ -11,7 +11,7 @@ enum Code : uint64_t {
   kFusedWithMetadata = 13,
   kName = 14,
   kUnknown = 15,
-  kFileRange = 22,
+  kFileRangeLocation = 22,
 };
 
 // Deeper or longer locations are ignored.
@@ -34,11 +34,11 @@ Status Tables::ReadLocationEntry(Input& input, uint64_t code, uint64_t index) {
       KILN_RETURN_IF_ERROR(ReadChildren(input, 2, location));
       break;
     case kFile:
-    case kFileRange: {
+    case kFileRangeLocation: {
       location.kind = LocationKind::kFile;
       KILN_ASSIGN_OR_RETURN(location.text, ReadStringAttribute(input));
       uint64_t numbers = 2;
-      if (code == kFileRange) {
+      if (code == kFileRangeLocation) {
         KILN_ASSIGN_OR_RETURN(numbers, input.Count("a number of lines and columns"));
       }
       for (uint64_t i = 0; i < numbers; ++i) {

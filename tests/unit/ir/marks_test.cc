@@ -16,13 +16,13 @@ std::string InEntry(std::string_view body) {
   return Cat("HloModule m\n\nENTRY %e {\n", body, "\n}\n");
 }
 
-std::vector<std::string> Names(std::span<Instruction* const> instructions) {
+std::vector<std::string> NamesOf(std::span<Instruction* const> instructions) {
   std::vector<std::string> names;
   for (const Instruction* i : instructions) names.push_back(i->name());
   return names;
 }
 
-std::vector<std::string> Names(const Computation& computation) {
+std::vector<std::string> NamesOf(const Computation& computation) {
   std::vector<std::string> names;
   for (const Instruction* i : computation.instructions()) names.push_back(i->name());
   return names;
@@ -116,7 +116,7 @@ TEST(FrontendAttributes, BitcastsInOtherLayouts) {
   for (Instruction* i : module->entry()->instructions()) {
     EXPECT_EQ(i->FindFrontendAttribute("a") != nullptr, i->opcode() != Opcode::kParameter);
   }
-  EXPECT_EQ(Names(FindInstruction(*module, "b")->control_predecessors()), Strings{"p"});
+  EXPECT_EQ(NamesOf(FindInstruction(*module, "b")->control_predecessors()), Strings{"p"});
 }
 
 TEST(FrontendAttributes, DotShowsDevicesAndCompilation) {
@@ -159,7 +159,7 @@ TEST_F(Control, PrintAndParse) {
   EXPECT_EQ(ToHloText(*module->entry()->root()), kLine);
   EXPECT_EQ(ToHloText(*module->Clone()), ToHloText(*module));
   EXPECT_EQ(ToHloText(*ParseOrDie(ToHloText(*module))), ToHloText(*module));
-  EXPECT_EQ(Names(FindInstruction(*module, "b")->control_successors()), Strings{"c"});
+  EXPECT_EQ(NamesOf(FindInstruction(*module, "b")->control_successors()), Strings{"c"});
   EXPECT_TRUE(FindInstruction(*module, "d")->control_predecessors().empty());
 }
 
@@ -181,9 +181,9 @@ TEST_F(Control, OfInstructionsInOrder) {
   EXPECT_NE(entry_->version(), version);
   EXPECT_TRUE(Add("b", "d").ok());
   EXPECT_TRUE(Add("a", "d").ok());
-  EXPECT_EQ(Names(Get("d")->control_predecessors()), (Strings{"a", "b"}));
-  EXPECT_EQ(Names(Get("a")->control_successors()), Strings{"d"});
-  EXPECT_EQ(Names(*entry_), (Strings{"p", "a", "b", "c", "d", "r"}));
+  EXPECT_EQ(NamesOf(Get("d")->control_predecessors()), (Strings{"a", "b"}));
+  EXPECT_EQ(NamesOf(Get("a")->control_successors()), Strings{"d"});
+  EXPECT_EQ(NamesOf(*entry_), (Strings{"p", "a", "b", "c", "d", "r"}));
   entry_->DropControlDependencies();
   EXPECT_FALSE(entry_->HasControlDependencies());
   EXPECT_TRUE(Get("d")->control_predecessors().empty());
@@ -191,10 +191,10 @@ TEST_F(Control, OfInstructionsInOrder) {
 
 TEST_F(Control, WhatMustBeFirstIsMoved) {
   EXPECT_TRUE(Add("c", "a").ok());
-  EXPECT_EQ(Names(*entry_), (Strings{"p", "b", "c", "a", "d", "r"}));
+  EXPECT_EQ(NamesOf(*entry_), (Strings{"p", "b", "c", "a", "d", "r"}));
   EXPECT_TRUE(Verify(*module_).ok());
   EXPECT_TRUE(Add("a", "d").ok());
-  EXPECT_EQ(Names(*entry_), (Strings{"p", "b", "c", "a", "d", "r"}));
+  EXPECT_EQ(NamesOf(*entry_), (Strings{"p", "b", "c", "a", "d", "r"}));
 }
 
 TEST_F(Control, CyclesAreErrors) {
@@ -207,7 +207,7 @@ TEST_F(Control, CyclesAreErrors) {
 TEST_F(Control, CyclesOverControlDependencies) {
   EXPECT_TRUE(Add("a", "c").ok());
   EXPECT_EQ(Add("d", "a").code(), Code::kInvalidArgument);
-  EXPECT_EQ(Names(*entry_), (Strings{"p", "a", "b", "c", "d", "r"}));
+  EXPECT_EQ(NamesOf(*entry_), (Strings{"p", "a", "b", "c", "d", "r"}));
 }
 
 TEST_F(Control, OtherComputations) {
@@ -217,9 +217,9 @@ TEST_F(Control, OtherComputations) {
 }
 
 TEST_F(Control, PostOrder) {
-  EXPECT_EQ(Names(entry_->PostOrder()), (Strings{"p", "a", "b", "c", "d", "r"}));
+  EXPECT_EQ(NamesOf(entry_->PostOrder()), (Strings{"p", "a", "b", "c", "d", "r"}));
   ASSERT_TRUE(Add("d", "a").ok());
-  EXPECT_EQ(Names(entry_->PostOrder()), (Strings{"p", "b", "c", "d", "a", "r"}));
+  EXPECT_EQ(NamesOf(entry_->PostOrder()), (Strings{"p", "b", "c", "d", "a", "r"}));
 }
 
 TEST_F(Control, ReplacementsTakeThem) {
@@ -227,9 +227,9 @@ TEST_F(Control, ReplacementsTakeThem) {
   ASSERT_TRUE(Add("c", "r").ok());
   Instruction* made = entry_->Replace(
       Get("c"), {.opcode = Opcode::kLog, .operands = {Get("b")}, .shape = Get("b")->shape()});
-  EXPECT_EQ(Names(made->control_predecessors()), Strings{"a"});
-  EXPECT_EQ(Names(Get("r")->control_predecessors()), Strings{made->name()});
-  EXPECT_EQ(Names(Get("a")->control_successors()), Strings{made->name()});
+  EXPECT_EQ(NamesOf(made->control_predecessors()), Strings{"a"});
+  EXPECT_EQ(NamesOf(Get("r")->control_predecessors()), Strings{made->name()});
+  EXPECT_EQ(NamesOf(Get("a")->control_successors()), Strings{made->name()});
 }
 
 TEST_F(Control, RemovedInstructionsAreBypassed) {
@@ -240,8 +240,8 @@ TEST_F(Control, RemovedInstructionsAreBypassed) {
   ASSERT_TRUE(entry_->AddControlDependency(x, Get("d")).ok());
   ASSERT_TRUE(Add("a", "d").ok());
   entry_->Remove(x);
-  EXPECT_EQ(Names(Get("d")->control_predecessors()), (Strings{"a", "b"}));
-  EXPECT_EQ(Names(Get("a")->control_successors()), Strings{"d"});
+  EXPECT_EQ(NamesOf(Get("d")->control_predecessors()), (Strings{"a", "b"}));
+  EXPECT_EQ(NamesOf(Get("a")->control_successors()), Strings{"d"});
   EXPECT_TRUE(Verify(*module_).ok());
 }
 
@@ -275,8 +275,8 @@ ENTRY main {
   main->Remove(call);
   module->RemoveUnusedComputations();
   EXPECT_TRUE(Verify(*module).ok()) << Verify(*module).ToString();
-  EXPECT_EQ(Names(FindInstruction(*module, "y")->control_predecessors()), Strings{"x"});
-  EXPECT_EQ(Names(FindInstruction(*module, "after")->control_predecessors()), Strings{"before"});
+  EXPECT_EQ(NamesOf(FindInstruction(*module, "y")->control_predecessors()), Strings{"x"});
+  EXPECT_EQ(NamesOf(FindInstruction(*module, "after")->control_predecessors()), Strings{"before"});
 }
 
 // Side effects are in the demanded order, and the others in their own.
@@ -292,8 +292,8 @@ TEST(ControlOfEffects, TheirOrderIsTheDemandedOne) {
   ASSERT_TRUE(
       entry->AddControlDependency(FindInstruction(*module, "e2"), FindInstruction(*module, "e1"))
           .ok());
-  EXPECT_EQ(Names(*entry), (Strings{"p", "n", "e2", "e1", "e3", "r"}));
-  Strings effects = Names(entry->PostOrder());
+  EXPECT_EQ(NamesOf(*entry), (Strings{"p", "n", "e2", "e1", "e3", "r"}));
+  Strings effects = NamesOf(entry->PostOrder());
   std::erase_if(effects, [](const std::string& name) { return name[0] != 'e'; });
   EXPECT_EQ(effects, (Strings{"e2", "e1", "e3"}));
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Op = BytecodeBuilder::Op;
 
-std::string Read(const std::string& bytes, bool sources = false) {
+std::string ReadBytes(const std::string& bytes, bool sources = false) {
   auto module = ReadBytecode(bytes);
   return module.ok() ? mlir::ToText(**module, {.sources = sources}) : module.status().ToString();
 }
@@ -59,7 +59,7 @@ TEST(StablehloBytecode, ReadsEachFormat) {
 }) : () -> ()
 )";
   for (uint64_t format = 0; format <= 6; ++format) {
-    EXPECT_EQ(Read(SampleModule(format)), expected) << "format " << format;
+    EXPECT_EQ(ReadBytes(SampleModule(format)), expected) << "format " << format;
   }
   EXPECT_TRUE(IsBytecode(SampleModule(6)));
   EXPECT_FALSE(IsBytecode("module {}"));
@@ -81,7 +81,7 @@ TEST(StablehloBytecode, OrdersOfUsesSayNothing) {
   const std::string block = Flagged(2, true) + VarInt(1) + Flagged(f32, true) + location + "\1" +
                             Flagged(1, false) + VarInt(0) + one + two;
   const Op outer{.name = b.Operation("my", "outer"), .regions = {VarInt(1) + VarInt(4) + block}};
-  EXPECT_EQ(Read(b.Finish(b.Block({}, {b.Encode(outer)}))), R"("builtin.module"() ({
+  EXPECT_EQ(ReadBytes(b.Finish(b.Block({}, {b.Encode(outer)}))), R"("builtin.module"() ({
   "my.outer"() ({
   ^bb0(%0: f32):
     %1 = "my.op"() : () -> (f32)
@@ -318,7 +318,7 @@ TEST(StablehloBytecode, ShardingConstraints) {
                {b.Encode(first), b.Encode(constraint), b.Encode(last),
                 b.Encode({.name = b.Operation("vhlo", "return_v1"), .operands = {3}})});
   const std::string bytes = b.Finish(ir);
-  const std::string text = Read(bytes);
+  const std::string text = ReadBytes(bytes);
   EXPECT_NE(text.find("%2 = \"sdy.sharding_constraint\"(%1) : (tensor<2xf32>) -> (tensor<2xf32>)"),
             std::string::npos)
       << text;
@@ -580,7 +580,7 @@ TEST(StablehloBytecode, ModulesAndOtherDialects) {
   // A name, with a flag that it is there, and no visibility.
   const uint64_t name = b.BuiltinString("m");
   module.properties = {{"sym_name", name << 1 | 1}, {"sym_visibility", 0}};
-  EXPECT_EQ(Read(b.Finish(b.Block({}, {b.Encode(module)}))), R"("builtin.module"() ({
+  EXPECT_EQ(ReadBytes(b.Finish(b.Block({}, {b.Encode(module)}))), R"("builtin.module"() ({
   "check.expect_eq"() {a} : () -> ()
   "my.op"() {k} : () -> ()
 }) {mhlo.num_partitions = 1 : i32, sym_name = "m"} : () -> ()
@@ -604,7 +604,7 @@ TEST(StablehloBytecode, Locations) {
   for (uint64_t location : {file, range, call, named, fused, with_more, b.Unknown()}) {
     operations.push_back(b.Encode({.name = name, .location = location}));
   }
-  EXPECT_EQ(Read(b.Finish(b.Block({}, operations)), true), R"("builtin.module"() ({
+  EXPECT_EQ(ReadBytes(b.Finish(b.Block({}, operations)), true), R"("builtin.module"() ({
   "my.op"() : () -> () loc("a.py":7:3)
   "my.op"() : () -> () loc("b.py":9:2)
   "my.op"() : () -> () loc("a.py":7:3)
@@ -647,7 +647,7 @@ TEST(StablehloBytecode, LocationsInCircles) {
   const uint64_t many = b.Builtin(VarInt(12) + VarInts({first, first, first, text + 2, text + 2}));
   ASSERT_EQ(many, text + 2);
   const uint64_t name = b.Operation("my", "op");
-  EXPECT_NE(Read(b.Finish(b.Block({}, {b.Encode({.name = name, .location = many})})), true)
+  EXPECT_NE(ReadBytes(b.Finish(b.Block({}, {b.Encode({.name = name, .location = many})})), true)
                 .find("loc(\"round\")"),
             std::string::npos);
 }

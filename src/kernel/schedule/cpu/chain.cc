@@ -24,10 +24,10 @@ int64_t LargestDivisor(int64_t of, int64_t at_most) {
   return d;
 }
 
-class Scheduler {
+class ChainScheduler {
  public:
-  Scheduler(const Chain& chain, const target::Cpu& cpu,
-            const std::function<bool(ParamId)>& is_constant)
+  ChainScheduler(const Chain& chain, const target::Cpu& cpu,
+                 const std::function<bool(ParamId)>& is_constant)
       : chain_(chain),
         gemm_(chain.gemm.kernel),
         rows_(chain.rows.kernel),
@@ -232,7 +232,7 @@ class Scheduler {
 
 std::optional<CpuChainSchedule> ScheduleChain(const Chain& chain, const target::Cpu& cpu,
                                               const std::function<bool(ParamId)>& is_constant) {
-  return Scheduler(chain, cpu, is_constant).Run();
+  return ChainScheduler(chain, cpu, is_constant).Run();
 }
 
 }  // namespace kiln::kernel

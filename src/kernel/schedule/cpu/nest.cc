@@ -33,9 +33,9 @@ constexpr int64_t kMostKept = 12 << 20;
 constexpr double kChunkBytes = 192 << 10;
 constexpr int64_t kMaxChunks = 512;
 
-class Scheduler {
+class NestScheduler {
  public:
-  Scheduler(const Kernel& kernel, const target::Cpu& cpu) : kernel_(kernel), cpu_(cpu) {
+  NestScheduler(const Kernel& kernel, const target::Cpu& cpu) : kernel_(kernel), cpu_(cpu) {
     points_ = kernel.OuterPoints();
     s_.stages.resize(kernel.stages.size());
   }
@@ -95,7 +95,7 @@ class Scheduler {
   // may be worth it.
   void PreferSquares() {
     if (s_.vector_width <= kLargestSquare) return;
-    Scheduler squares(*this);
+    NestScheduler squares(*this);
     squares.s_.vector_width = kLargestSquare;
     squares.ChooseVectors();
     if (squares.cycles_ >= cycles_) return;
@@ -415,7 +415,7 @@ int64_t CpuPartialBytes(ElementType type, int64_t points) {
 }
 
 CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu) {
-  return Scheduler(kernel, cpu).Run();
+  return NestScheduler(kernel, cpu).Run();
 }
 
 std::string CpuNestSchedule::ToString() const {

@@ -17,9 +17,9 @@ constexpr double kCyclesPerMicrosecond = 2500;
 constexpr int64_t kMinVector = 4;
 constexpr int kMostInFlight = 8;
 
-class Scheduler {
+class ScanScheduler {
  public:
-  Scheduler(const Kernel& kernel, const target::Cpu& cpu)
+  ScanScheduler(const Kernel& kernel, const target::Cpu& cpu)
       : kernel_(kernel), cpu_(cpu), scanned_(kernel.stages.front().variables[0]) {
     s_.stages.resize(kernel.stages.size());
   }
@@ -133,7 +133,7 @@ class Scheduler {
 }  // namespace
 
 CpuNestSchedule ScheduleScan(const Kernel& kernel, const target::Cpu& cpu) {
-  return Scheduler(kernel, cpu).Run();
+  return ScanScheduler(kernel, cpu).Run();
 }
 
 }  // namespace kiln::kernel

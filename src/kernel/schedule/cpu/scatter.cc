@@ -32,9 +32,9 @@ bool NodeDependsOn(const Stage& stage, NodeId node, VariableId variable) {
   return false;
 }
 
-class Scheduler {
+class ScatterScheduler {
  public:
-  Scheduler(const Kernel& kernel, const target::Cpu& cpu)
+  ScatterScheduler(const Kernel& kernel, const target::Cpu& cpu)
       : kernel_(kernel), cpu_(cpu), stage_(kernel.stages.front()), update_(stage_.updates[0]) {
     s_.stages.resize(1);
   }
@@ -115,7 +115,7 @@ class Scheduler {
 }  // namespace
 
 CpuNestSchedule ScheduleScatter(const Kernel& kernel, const target::Cpu& cpu) {
-  return Scheduler(kernel, cpu).Run();
+  return ScatterScheduler(kernel, cpu).Run();
 }
 
 }  // namespace kiln::kernel
