@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/node_pool.h"
 #include "base/short_list.h"
 #include "base/status.h"
 #include "ir/control_edges.h"
@@ -320,7 +321,7 @@ class Module {
   friend class Computation;
   std::string name_;
   // Of instructions, which come and go.
-  std::pmr::unsynchronized_pool_resource memory_;
+  NodePool memory_;
   std::vector<std::unique_ptr<Computation>> computations_;
   Computation* entry_ = nullptr;
   std::vector<InputOutputAlias> aliases_;
