@@ -5,6 +5,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "base/characters.h"
 #include "base/strings.h"
 
 namespace kiln::tools {
@@ -23,6 +24,23 @@ Result<std::string> ReadInput(const std::string& file) {
   return text;
 }
 
+namespace {
+
+// Whether the text begins with a computation, "name {" or "%name (a: f32[]) -> f32[] {".
+bool BeginsWithComputation(std::string_view text) {
+  size_t end = StartsWith(text, "%") ? 1 : 0;
+  if (end == 0 && (text.empty() || !IsLetter(text[0]))) return false;
+  while (end < text.size() &&
+         (IsLetter(text[end]) || IsDigit(text[end]) || text[end] == '.' || text[end] == '-')) {
+    ++end;
+  }
+  const std::string_view name = text.substr(0, end), rest = Trim(text.substr(end));
+  return name != "module" && name != "builtin.module" &&
+         (StartsWith(rest, "{") || StartsWith(rest, "("));
+}
+
+}  // namespace
+
 bool IsHloText(std::string_view text) {
   while (true) {
     text = Trim(text);
@@ -32,7 +50,7 @@ bool IsHloText(std::string_view text) {
     if (end == text.npos) return false;
     text.remove_prefix(end + (is_block ? 2 : 1));
   }
-  return StartsWith(text, "HloModule") || StartsWith(text, "ENTRY");
+  return StartsWith(text, "HloModule") || StartsWith(text, "ENTRY") || BeginsWithComputation(text);
 }
 
 Status AtPlace(const std::string& file, const Status& failure) {

@@ -133,9 +133,15 @@ class KilnRun(unittest.TestCase):
             self.assertEqual(lines[-1], 'ran 2: 2 passed, 0 failed')
 
     def test_formats(self):
-        for text in ('// one\n/* two\n */ // three\n' + GOOD, '// HloModule\n' + STABLEHLO,
+        for text in ('// one\n/* two\n */ // three\n' + GOOD, CALLED.split('\n', 1)[1], '// HloModule\n' + STABLEHLO,
                      'module {\n' + STABLEHLO + '}\n'):
             self.assertEqual(self.reports(self.write('m', text))[0]['verdict'], 'pass')
+
+    def test_arguments_without_memory(self):
+        path = self.write('large.hlo', 'HloModule m\nENTRY e {\n  x = f32[1048576,1048576] parameter(0)\n'
+                                       '  ROOT y = f32[] constant(0)\n}\n')
+        [report] = self.reports(path)
+        self.assertIn('RESOURCE_EXHAUSTED: they take 4398', report['failure'])
 
     def test_figures(self):
         [report] = self.reports('--iterations=7', self.write('good.hlo', GOOD))

@@ -1,5 +1,7 @@
 #include "tools/kiln_run/arguments.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -82,6 +84,23 @@ std::vector<Literal> MadeUp(const ir::Module& module, const ArgumentSource& sour
   return values;
 }
 
+// Fails if values of the parameters' shapes take more than half of the machine's memory.
+Status CheckMemory(const ir::Module& module) {
+  double bytes = 0;
+  for (const ir::Instruction* p : module.entry()->parameters()) {
+    ForEachLeaf(p->shape(), [&](const Shape& shape, auto) {
+      double elements = shape.is_array() ? 1 : 0;
+      for (int64_t size : shape.dims()) elements *= static_cast<double>(size);
+      if (shape.is_array()) bytes += elements * static_cast<double>(ByteWidth(shape.type()));
+    });
+  }
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  if (bytes <= memory / 2) return OkStatus();
+  return ResourceExhausted("they take ", static_cast<int64_t>(bytes / 1e9), " GB, the machine has ",
+                           static_cast<int64_t>(memory / 1e9));
+}
+
 Status Put(const Given& given, const Place& place, size_t number) {
   auto value = AsShape(given.array, *place.shape);
   if (!value.ok()) {
@@ -96,6 +115,7 @@ Status Put(const Given& given, const Place& place, size_t number) {
 }  // namespace
 
 Result<Arguments> MakeArguments(const ir::Module& module, const ArgumentSource& source) {
+  KILN_RETURN_IF_ERROR(CheckMemory(module));
   Arguments arguments;
   arguments.values = MadeUp(module, source);
   const std::vector<Place> places = PlacesOf(module, arguments.values);

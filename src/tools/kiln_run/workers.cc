@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <optional>
 
 namespace kiln::run {
@@ -117,7 +118,7 @@ class Pool {
       dup2(STDERR_FILENO, STDOUT_FILENO);
       uint64_t file = 0;
       while (ReadAll(to[0], &file, sizeof(file))) {
-        if (!Send(from[1], work_(paths_[file]))) break;
+        if (!Send(from[1], Work(paths_[file]))) break;
       }
       _exit(0);
     }
@@ -130,6 +131,15 @@ class Pool {
     }
     w = {.pid = pid, .to = to[1], .from = from[0]};
     return true;
+  }
+
+  // In the process: an exception must not leave it for what is the parent's.
+  Outcome Work(const std::string& path) const {
+    try {
+      return work_(path);
+    } catch (const std::bad_alloc&) {
+      return {Verdict::kFail, "RESOURCE_EXHAUSTED: out of memory"};
+    }
   }
 
   // The status that waitpid gives.
