@@ -15,6 +15,9 @@ using ir::Instruction;
 
 Result<Instruction*> BatchNorm(Builder& b, Instruction* i) { return ir::BatchNorm(b, i); }
 
+// Of constant dimensions: the one size that it may have is there already.
+Result<Instruction*> SetDimensionSize(Builder&, Instruction* i) { return i->operand(0); }
+
 struct Row {
   Opcode opcode;
   expand::Expansion expand;
@@ -36,6 +39,7 @@ constexpr Row kRows[] = {
     {Opcode::kReduceScatter, expand::OneProcess},
     {Opcode::kReplicaId, expand::OneProcess},
     {Opcode::kSelectAndScatter, expand::SelectAndScatter},
+    {Opcode::kSetDimensionSize, SetDimensionSize},
     {Opcode::kNextAfter, expand::NextAfter},
     {Opcode::kBitcast, expand::Bitcast},
 };

@@ -536,6 +536,19 @@ ENTRY e {
   }
 }
 
+TEST(BoundedCode, SizesOfConstantDimensions) {
+  auto module = ir::ParseOrDie(
+      "ENTRY e { x = s32[2] parameter(0)\nn = s32[] constant(2)\n"
+      "ROOT r = s32[2] set-dimension-size(x, n), dimensions={0} }");
+  const std::vector<int32_t> values = {3, 4};
+  for (bool fuse : {true, false}) {
+    auto value = testing::RunCompiled(
+        *module, {Literal::Array<int32_t>(Shape(ElementType::kS32, {2}), values)}, fuse);
+    ASSERT_TRUE(value.ok()) << value.status().ToString();
+    EXPECT_EQ(value->ToString(), "{3, 4}");
+  }
+}
+
 // The error of compiling.
 std::string Error(std::string_view lines, std::string_view computations = "") {
   auto module = ir::ParseOrDie(Entry(false, "x = f32[5]", Cat(kCut, lines), computations));
