@@ -21,8 +21,10 @@ Evaluator::~Evaluator() = default;
 
 Result<std::unique_ptr<const Evaluator>> Evaluator::Read(
     std::string_view text, std::span<const std::shared_ptr<const Literal>> constants) {
+  int64_t made_up = 0;
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module,
-                        ir::ParseHloText(text, {.elided = constants}));
+                        ir::ParseHloText(text, {.elided = constants, .made_up = &made_up}));
+  if (made_up > 0) return InvalidArgument("constants of {...} are missing");
   return std::unique_ptr<const Evaluator>(new Evaluator(std::move(module)));
 }
 

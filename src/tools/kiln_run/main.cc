@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "flags/table.h"
 #include "tools/command.h"
 #include "tools/kiln_run/check.h"
 #include "tools/kiln_run/run_files.h"
@@ -81,8 +82,9 @@ int Save(const Arguments& arguments) {
 // flag of the environment variable XLA_FLAGS, and an empty platform no reference.
 std::vector<char*> TakeXlaFlags(int argc, char** argv) {
   static char no_reference[] = "--reference=none";
-  const char* old = std::getenv("XLA_FLAGS");
-  std::string flags = old ? old : "";
+  const char* const variable = flags::NameOf(flags::Variable::kXlaFlags);
+  const char* old = std::getenv(variable);
+  std::string all = old ? old : "";
   std::vector<char*> rest;
   for (int i = 0; i < argc; ++i) {
     const std::string_view argument = argv[i];
@@ -91,9 +93,9 @@ std::vector<char*> TakeXlaFlags(int argc, char** argv) {
       continue;
     }
     // A name of a file with flags has no place for more.
-    flags += (flags.empty() ? "" : " ") + std::string(argument);
+    all += (all.empty() ? "" : " ") + std::string(argument);
   }
-  if (rest.size() < static_cast<size_t>(argc)) setenv("XLA_FLAGS", flags.c_str(), 1);
+  if (rest.size() < static_cast<size_t>(argc)) setenv(variable, all.c_str(), 1);
   return rest;
 }
 

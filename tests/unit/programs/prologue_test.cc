@@ -120,11 +120,12 @@ std::string OfArrays(int64_t n, int64_t k, bool across, bool by_row) {
   const std::string all = Cat("f32[", rows, ",", columns, "]");
   const int sums = across ? 1 : 0;
   return Cat("HloModule arrays\nadd { p = f32[] parameter(0)\n  q = f32[] parameter(1)\n",
-             "  ROOT t = f32[] add(p, q) }\nENTRY main {\n  x = ", all, " parameter(0)\n  y = ", all,
-             " parameter(1)\n  r = f32[", by_row ? rows : columns, "] parameter(2)\n  a = f32[", k,
-             "] parameter(3)\n  rs = ", all, " broadcast(r), dimensions={", by_row ? 0 : 1,
-             "}\n  as = ", all, " broadcast(a), dimensions={", sums, "}\n  d = ", all,
-             " subtract(x, rs)\n  e = ", all, " multiply(d, y)\n  v = ", all,
+             "  ROOT t = f32[] add(p, q) }\nENTRY main {\n  x = ", all,
+             " parameter(0)\n  y = ", all, " parameter(1)\n  r = f32[", by_row ? rows : columns,
+             "] parameter(2)\n  a = f32[", k, "] parameter(3)\n  rs = ", all,
+             " broadcast(r), dimensions={", by_row ? 0 : 1, "}\n  as = ", all,
+             " broadcast(a), dimensions={", sums, "}\n  d = ", all, " subtract(x, rs)\n  e = ", all,
+             " multiply(d, y)\n  v = ", all,
              " multiply(as, e)\n  zero = f32[] constant(0)\n  ROOT g = f32[", n,
              "] reduce(v, zero), dimensions={", sums, "}, to_apply=add\n}\n");
 }
