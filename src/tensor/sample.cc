@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <unordered_set>
 #include <vector>
-
-#include "base/strings.h"
 
 namespace kiln {
 namespace {

@@ -74,7 +74,7 @@ TEST(LaneSums, DotsHaveTheBitsOfSingleSums) {
                                       "rhs_contracting_dims={0}"),
                                   {x, y});
       const Literal other = ValueOf(Cat(result,
-                                        "[41,3] dot(y, x), lhs_contracting_dims={0}, "
+                                        "[41,3] dot(x, y), lhs_contracting_dims={0}, "
                                         "rhs_contracting_dims={1}"),
                                     {y, x});
       for (int64_t n = 0; n < columns; ++n) {
