@@ -173,15 +173,15 @@ Status ElfObject::Input::AddSymbols(const Elf64_Shdr& table, Names& names) {
     const bool is_visible = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL;
     if (!is_function && !is_visible) continue;
     KILN_ASSIGN_OR_RETURN(std::string_view name, TextAt(symbol_names_, symbol.st_name));
-    // Functions keep their names, for profilers.
-    if (is_function) {
-      places_[i] = {output_.AddSymbol({.name = std::string(name),
-                                       .section = static_cast<int>(*moved.kind),
-                                       .offset = offset,
-                                       .bytes = static_cast<int64_t>(symbol.st_size),
-                                       .is_function = true}),
-                    0};
-    }
+    // Functions keep their names, for profilers. Data that other objects read has a symbol of its
+    // own, too: where code takes an address from a table of them, the linker makes its entry for a
+    // symbol, without an offset.
+    places_[i] = {output_.AddSymbol({.name = std::string(name),
+                                     .section = static_cast<int>(*moved.kind),
+                                     .offset = offset,
+                                     .bytes = static_cast<int64_t>(symbol.st_size),
+                                     .is_function = is_function}),
+                  0};
     if (is_visible && !names.emplace(name, places_[i]).second) return Bad(name, " is there twice");
   }
   return OkStatus();
