@@ -57,6 +57,8 @@ bool IsLoneGemm(const kernel::ScheduledKernel& k) {
   return gemm && gemm->role == kernel::CpuGemm::Role::kGemm && gemm->contraction->c_param.valid();
 }
 
+int64_t GemmCostOf(const kernel::ScheduledKernel& k) { return IsLoneGemm(k) ? kGemmCost : 0; }
+
 bool IsGpuNest(const kernel::ScheduledKernel& k) {
   return std::holds_alternative<kernel::GpuSchedule>(k.schedule) &&
          k.kernel.kind == kernel::Kernel::Kind::kNest;
@@ -102,7 +104,7 @@ int64_t CostOf(const kernel::ScheduledKernel& k, int64_t elementary) {
     int64_t copies = nest && s < nest->stages.next() ? nest->stages[s].unroll + 1 : 2;
     cost += once * copies;
   }
-  return IsLoneGemm(k) ? cost + kGemmCost : cost;
+  return cost;
 }
 
 bool IsCpuNest(const kernel::ScheduledKernel& k) {
@@ -236,7 +238,7 @@ void PlanQuickOfLarge(const LoweredProgram& lowered, bool all, bool emulates_gpu
     bool quick = !uses[k].looped && (emulates_gpu ? IsGpuNest(kernel) : IsElementwise(kernel)) &&
                  (all || ValuesOf(kernel.kernel, emulates_gpu) < kManyValues);
     effort.quick[k] = quick;
-    effort.costs[k] = CostOf(kernel, 1) / (quick ? kQuickGain : 1);
+    effort.costs[k] = (CostOf(kernel, 1) + GemmCostOf(kernel)) / (quick ? kQuickGain : 1);
   }
 }
 
@@ -246,8 +248,9 @@ Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool
   Effort effort;
   int64_t total = 0;
   for (const kernel::ScheduledKernel& k : lowered.kernels) {
-    effort.costs.push_back(CostOf(k, kElementaryCost));
-    total += effort.costs.back();
+    effort.costs.push_back(CostOf(k, kElementaryCost) + GemmCostOf(k));
+    // Many lone gemms do not make a program large: their code is optimised in any case.
+    total += effort.costs.back() - GemmCostOf(k);
     effort.huge |= effort.costs.back() > kHugeCost && optimization != Optimization::kFull;
     if (!emulates_gpu) continue;
     for (const kernel::KernelPart& part : kernel::PartsOf(k.schedule)) {

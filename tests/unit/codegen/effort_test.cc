@@ -274,5 +274,26 @@ TEST(Effort, QuickKernelsGiveTheSameBits) {
   EXPECT_TRUE(executions[0]->SameBits(*executions[1]));
 }
 
+// Gemms without epilogues, whose code is optimised in any case, do not count.
+TEST(Effort, ManyGemmsAreNoLargeProgram) {
+  std::string text = "HloModule gemms\nENTRY e {\n", types, results;
+  for (int i = 0; i < 160; ++i) {
+    text += Cat("x", i, " = f32[32,", 32 + i, "] parameter(", 2 * i, ")\n");
+    text += Cat("y", i, " = f32[", 32 + i, ",32] parameter(", 2 * i + 1, ")\n");
+    text += Cat("d", i, " = f32[32,32] dot(x", i, ", y", i,
+                "), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n");
+    types += Cat(i == 0 ? "" : ", ", "f32[32,32]");
+    results += Cat(i == 0 ? "d" : ", d", i);
+  }
+  text += Cat("ROOT all = (", types, ") tuple(", results, ") }");
+  auto compiled = testing::CompileWithKernels(ir::ParseOrDie(text), target::HostCpu());
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  const auto gemms = std::ranges::count_if(compiled->lowered.kernels, [](const auto& k) {
+    return std::holds_alternative<kernel::CpuGemm>(k.schedule);
+  });
+  EXPECT_EQ(gemms, 160);
+  EXPECT_FALSE(PlanEffort(compiled->lowered, Optimization::kAuto, false).large);
+}
+
 }  // namespace
 }  // namespace kiln::codegen
