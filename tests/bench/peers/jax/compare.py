@@ -7,7 +7,6 @@ its package is on PYTHONPATH.
 """
 
 import argparse
-import json
 import math
 import os
 import pathlib
@@ -86,31 +85,25 @@ def row(record, platforms):
     return ''.join(cells)
 
 
+def agrees(record):
+    return record.get('difference', math.inf) <= LOOSER.get(record['name'], TOLERANCE)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--library', help="the plugin's")
-    parser.add_argument('--json', help='a file that lines of JSON are appended to')
-    parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--seconds', type=float, default=0.2, help='of a round')
-    parser.add_argument('--threads', type=int, default=1)
     parser.add_argument('--gpu', action='store_true', help='on the GPU, by Kiln and by XLA')
-    parser.add_argument('cases', nargs='*')
+    turns.add_arguments(parser, rounds=5)
     options = parser.parse_args()
     platforms = ON_GPU if options.gpu else ON_CPU
-    chosen = [n for n in names() if not options.cases or any(c in n for c in options.cases)]
+    chosen = turns.chosen(names(), options)
     print(f'{options.threads} threads; ms of Kiln, of XLA, and how many times as fast Kiln is')
     print(f'{"":32}{"call":>25}{"compile":>25}{"first call":>25}{"peak MiB":>14}  difference')
-    failed = []
     with tempfile.TemporaryDirectory() as folder:
         workers = [worker_of(p, options.threads, folder, options.library) for p in platforms]
-        for name in chosen:
-            record = measure(workers, name, pathlib.Path(folder), options.rounds, options.seconds)
-            print(row(record, platforms), flush=True)
-            if not record.get('difference', math.inf) <= LOOSER.get(name, TOLERANCE):
-                failed.append(name)
-            if options.json:
-                with open(options.json, 'a', encoding='utf-8') as lines:
-                    print(json.dumps({'threads': options.threads, **record}), file=lines)
+        records = (measure(workers, name, pathlib.Path(folder), options.rounds, options.seconds)
+                   for name in chosen)
+        failed = turns.report(records, lambda record: row(record, platforms), agrees, options)
         for worker in workers:
             worker.end()
     if failed:

@@ -7,11 +7,15 @@ called in turn.
 """
 
 import argparse
-import json
 import os
+import pathlib
 import statistics
 import sys
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+
+import turns  # noqa: E402  pylint: disable=wrong-import-position
 
 MEGABYTE = 1e6
 RATE = 1e-3
@@ -129,9 +133,7 @@ def main():
         for kind, program in programs(entry).items():
             record = measure(name, kind, program, OPTIONS.rounds)
             print(row(record), flush=True)
-            if OPTIONS.json:
-                with open(OPTIONS.json, 'a', encoding='utf-8') as lines:
-                    print(json.dumps({'threads': OPTIONS.threads, **record}), file=lines)
+            turns.keep(record, OPTIONS)
     return 0
 
 

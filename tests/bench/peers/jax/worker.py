@@ -84,20 +84,6 @@ def prepare(name):
     return run, {'first': first, 'compile': COMPILED[1], 'programs': COMPILED[0]}
 
 
-def sample(run, seconds):
-    """The time per call, of calls one after another."""
-    run.call()
-    run.wait()
-    start, calls = time.perf_counter(), 0
-    while calls < 2 or time.perf_counter() - start < seconds:
-        run.call()
-        calls += 1
-        if calls % 16 == 0:
-            run.wait()
-    run.wait()
-    return {'seconds': (time.perf_counter() - start) / calls}
-
-
 class Side:
     """The commands."""
 
@@ -109,7 +95,7 @@ class Side:
         return answer
 
     def sample(self, seconds):
-        return sample(self._run, float(seconds))
+        return {'seconds': turns.seconds_per_call(self._run, float(seconds))}
 
     def drop(self, _):
         self._run = None

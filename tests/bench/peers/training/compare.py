@@ -11,7 +11,6 @@ a library that answers for the processor, it uses AVX-512: the columns with a pl
 """
 
 import argparse
-import json
 import os
 import pathlib
 import statistics
@@ -93,34 +92,26 @@ def row(record, names):
     return ''.join(cells)
 
 
+def agrees(record):
+    return max(record['difference'].values()) <= TOLERANCE
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--kiln', required=True, help='a Python with NumPy; Kiln is on PYTHONPATH')
     parser.add_argument('--torch', help='one with PyTorch')
     parser.add_argument('--jax', help='one with JAX and Optax')
     parser.add_argument('--mkl', default='', help="a library that MKL asks for the processor's maker")
-    parser.add_argument('--json', help='a file that lines of JSON are appended to')
-    parser.add_argument('--rounds', type=int, default=9)
-    parser.add_argument('--seconds', type=float, default=0.2, help='of a round')
-    parser.add_argument('--threads', type=int, default=1)
-    parser.add_argument('cases', nargs='*')
+    turns.add_arguments(parser, rounds=9)
     options = parser.parse_args()
     workers = workers_of(options)
     names = [worker.name for worker in workers]
     print(f'{options.threads} threads; ms of a step')
     print(f'{"":28}' + ''.join(f'{name:>10}' for name in names) +
           '     times    with +  products  losses', flush=True)
-    failed = []
-    for name in cases.CASES:
-        if options.cases and not any(case in name for case in options.cases):
-            continue
-        record = measure(workers, name, options.rounds, options.seconds)
-        print(row(record, names), flush=True)
-        if not max(record['difference'].values()) <= TOLERANCE:
-            failed.append(name)
-        if options.json:
-            with open(options.json, 'a', encoding='utf-8') as lines:
-                print(json.dumps({'threads': options.threads, **record}), file=lines)
+    records = (measure(workers, name, options.rounds, options.seconds)
+               for name in turns.chosen(cases.CASES, options))
+    failed = turns.report(records, lambda record: row(record, names), agrees, options)
     for worker in workers:
         worker.end()
     if failed:

@@ -57,17 +57,7 @@ class Side:
     def sample(self, seconds):
         """The time of a step, of steps one after another."""
         time.sleep(REST_SECONDS)
-        training, limit = self._training, float(seconds)
-        training.call()
-        training.wait()
-        start, calls = time.perf_counter(), 0
-        while calls < 2 or time.perf_counter() - start < limit:
-            training.call()
-            calls += 1
-            if calls % 16 == 0:
-                training.wait()
-        training.wait()
-        return {'seconds': (time.perf_counter() - start) / calls}
+        return {'seconds': turns.seconds_per_call(self._training, float(seconds))}
 
     def rate(self, side):
         return {'rate': self._library.rate(int(side))}
