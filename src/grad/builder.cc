@@ -17,13 +17,6 @@ Result<Instruction*> Builder::Insert(ir::InstructionSpec& spec, bool is_complete
   return ir::Builder::Insert(spec, is_complete);
 }
 
-Instruction* Builder::Zeros(const Shape& shape) {
-  if (shape.is_array()) return Number(shape, 0);
-  std::vector<Instruction*> elements;
-  for (const Shape& element : shape.elements()) elements.push_back(Zeros(element));
-  return Tuple(std::move(elements));
-}
-
 Instruction* Builder::IotaLike(Instruction* like, ElementType type, int64_t dimension) {
   std::vector<Dimension> sizes = like->shape().dimensions();
   for (Dimension& size : sizes) {

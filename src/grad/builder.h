@@ -27,7 +27,7 @@ class Builder : public ir::Builder {
   // them. Returns the former.
   bool SetMasked(bool is_masked) { return std::exchange(is_masked_, is_masked); }
 
-  ir::Instruction* Zeros(const Shape& shape);
+  using ir::Builder::Zeros;
   // Arrays with the sizes of another one, whose dimensions may be bounded.
   ir::Instruction* Zeros(ir::Instruction* like) { return Number(like, 0); }
   using ir::Builder::Number;

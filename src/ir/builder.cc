@@ -103,6 +103,14 @@ Instruction* Builder::Constant(const Shape& shape, std::shared_ptr<const Literal
   return Make({.opcode = Opcode::kConstant, .shape = shape, .literal = std::move(literal)}, true);
 }
 
+Instruction* Builder::Zeros(const Shape& shape) {
+  if (shape.is_token()) return Add(Opcode::kAfterAll, {});
+  if (shape.is_array()) return Splat(shape, Literal(Shape::Scalar(shape.type())));
+  std::vector<Instruction*> elements;
+  for (const Shape& element : shape.elements()) elements.push_back(Zeros(element));
+  return Tuple(std::move(elements));
+}
+
 Instruction* Builder::Iota(const Shape& shape, int64_t dimension) {
   return Add(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, shape);
 }

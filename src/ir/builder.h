@@ -88,6 +88,9 @@ class Builder {
   Instruction* Splat(const Shape& shape, Literal scalar) {
     return Spread(shape, Constant(std::move(scalar)));
   }
+  // Zero bits in all places, which are no zero in a type without one; of a tuple in each element. A
+  // token is one that waits for nothing.
+  Instruction* Zeros(const Shape& shape);
   Instruction* Iota(const Shape& shape, int64_t dimension);
 
   // Ops that move elements. No-ops are not made.

@@ -60,7 +60,7 @@ class Known {
     const std::string_view target = call_.name;
     if (target.ends_with("TopK")) return Ended(TopK());
     Instruction* value =
-        target == "AllocateBuffer"          ? Zeros(shape_)
+        target == "AllocateBuffer"          ? b_.Zeros(shape_)
         : target == "__op$block_scaled_dot" ? BlockScaledDot()
         : target.starts_with("__cublas$")   ? Gemm()
         : target == "__cudnn$convForward" || target == "__cudnn$convBiasActivationForward"
@@ -76,7 +76,7 @@ class Known {
     for (size_t k = 1; k < call_.shape->elements().size(); ++k) {
       const Shape& other = call_.shape->elements()[k];
       if (!other.is_array()) return nullptr;
-      elements.push_back(Zeros(other));
+      elements.push_back(b_.Zeros(other));
     }
     return Ended(b_.Tuple(std::move(elements)));
   }
@@ -85,9 +85,6 @@ class Known {
   Instruction* Ended(Instruction* value) { return b_.ok() ? value : nullptr; }
   Instruction* Operand(size_t k) const {
     return k < call_.operands.size() ? call_.operands[k] : nullptr;
-  }
-  Instruction* Zeros(const Shape& shape) {
-    return b_.Splat(shape, Literal(Shape::Scalar(shape.type())));
   }
 
   Instruction* TopK() {

@@ -39,20 +39,12 @@ bool FlagOf(const ForeignInstruction& f, std::string_view name) {
       f.more, [&](const auto& more) { return more.first == name && more.second == "true"; });
 }
 
-Instruction* Zeros(Builder& b, const Shape& shape) {
-  if (shape.is_token()) return b.Add(Opcode::kAfterAll, {});
-  if (shape.is_array()) return b.Splat(shape, Literal(Shape::Scalar(shape.type())));
-  std::vector<Instruction*> elements;
-  for (const Shape& element : shape.elements()) elements.push_back(Zeros(b, element));
-  return b.Tuple(std::move(elements));
-}
-
 Instruction* OperandsAs(Builder& b, std::span<Instruction* const> operands, const Shape& shape) {
   if (operands.size() == 1 && operands[0]->shape().SameTypeAndDimensions(shape)) return operands[0];
   if (shape.is_tuple() && shape.elements().size() == operands.size()) {
     return b.Tuple({operands.begin(), operands.end()});
   }
-  return Zeros(b, shape);
+  return b.Zeros(shape);
 }
 
 Result<Instruction*> DoneOf(const ForeignInstruction& f) {
@@ -80,7 +72,7 @@ struct Scan {
     std::vector<Instruction*> state = {b.Scalar(ElementType::kS32, 0)};
     state.insert(state.end(), f.operands.begin(),
                  f.operands.begin() + std::ssize(f.operands) - static_cast<int64_t>(carries));
-    for (size_t k = 0; k < outputs; ++k) state.push_back(Zeros(b, results[k]));
+    for (size_t k = 0; k < outputs; ++k) state.push_back(b.Zeros(results[k]));
     for (size_t k = 0; k < carries; ++k) state.push_back(f.operands[inputs + k]);
     if (length == 0) return Empty(b, state);
     Instruction* init = b.Tuple(std::move(state));
@@ -275,7 +267,7 @@ Instruction* PairOf(Instruction* result, std::span<Instruction* const> operands,
     const Shape& shape = declared.elements()[static_cast<size_t>(k)];
     elements.push_back(k == op.result       ? result
                        : k == 1 - op.result ? OperandsAs(b, operands, shape)
-                                            : Zeros(b, shape));
+                                            : b.Zeros(shape));
   }
   return b.Tuple(std::move(elements));
 }

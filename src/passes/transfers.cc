@@ -77,19 +77,15 @@ class Transfers {
           from_[i] = nullptr;
           break;
         case Opcode::kSend:
-          if (std::optional<bool> own = TakesPart(i, 0); own == true) {
-            sends[channel].push_back(i);
+        case Opcode::kRecv: {
+          const bool is_send = i->opcode() == Opcode::kSend;
+          if (std::optional<bool> own = TakesPart(i, is_send ? 0 : 1); own == true) {
+            (is_send ? sends : recvs)[channel].push_back(i);
           } else if (own) {
             from_[i] = nullptr;
           }
           break;
-        case Opcode::kRecv:
-          if (std::optional<bool> own = TakesPart(i, 1); own == true) {
-            recvs[channel].push_back(i);
-          } else if (own) {
-            from_[i] = nullptr;
-          }
-          break;
+        }
         default:
           break;
       }
@@ -133,14 +129,6 @@ class Transfers {
     return fits;
   }
 
-  Instruction* Zeros(ir::Builder& b, const Shape& shape) {
-    if (shape.is_token()) return b.Add(Opcode::kAfterAll, {});
-    if (shape.is_array()) return b.Splat(shape, Literal(Shape::Scalar(shape.type())));
-    std::vector<Instruction*> elements;
-    for (const Shape& element : shape.elements()) elements.push_back(Zeros(b, element));
-    return b.Tuple(std::move(elements));
-  }
-
   Instruction* ValueOf(ir::Builder& b, Instruction* i) {
     Instruction* from = from_.at(i);
     switch (i->opcode()) {
@@ -151,7 +139,7 @@ class Transfers {
       case Opcode::kSend:
         return b.Tuple({i->operand(0), b.Scalar(ElementType::kU32, 0), i->operand(1)});
       case Opcode::kRecv:
-        if (!from) from = Zeros(b, i->shape().elements()[0]);
+        if (!from) from = b.Zeros(i->shape().elements()[0]);
         return b.Tuple({from, b.Scalar(ElementType::kU32, 0), i->operand(0)});
       case Opcode::kSendDone:
         return b.Element(i->operand(0), 2);

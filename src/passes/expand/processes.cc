@@ -28,11 +28,6 @@ bool IsMember(const Groups& groups) {
          });
 }
 
-// Elements of zero bits, which are no zero in a type without one.
-Instruction* ZeroBits(Builder& b, const Shape& shape) {
-  return b.Splat(shape, Literal(Shape::Scalar(shape.type())));
-}
-
 }  // namespace
 
 Result<Instruction*> OneProcess(Builder& b, Instruction* i) {
@@ -46,14 +41,14 @@ Result<Instruction*> OneProcess(Builder& b, Instruction* i) {
       for (const Ints& group : groups) {
         if (IsMember({group}) && group[0] != 0) return NeedsOthers(i);
       }
-      return IsMember(groups) ? i->operand(0) : ZeroBits(b, i->shape());
+      return IsMember(groups) ? i->operand(0) : b.Zeros(i->shape());
     case Opcode::kCollectivePermute:
       for (const Ints& pair : i->attributes().GroupsOf(Attr::kSourceTargetPairs)) {
         if (pair[1] != 0) continue;
         if (pair[0] != 0) return NeedsOthers(i);
         return i->operand(0);
       }
-      return ZeroBits(b, i->shape());
+      return b.Zeros(i->shape());
     default:
       break;
   }

@@ -142,7 +142,7 @@ Values SizedConcatenate(Builder& b, const Instruction* i, const std::vector<Size
   }
   const Shape whole = WithBounds(i->shape());
   if (whole.dim(along) > INT32_MAX) return HasNoCode(i, operands);
-  Instruction* array = b.Splat(whole, Literal(Shape::Scalar(whole.type())));
+  Instruction* array = b.Zeros(whole);
   Instruction *zero = S32(b, 0), *at = zero;
   for (const Sized& x : operands) {
     std::vector<Instruction*> update = {array, x.array};
