@@ -24,59 +24,6 @@ class Draws {
   uint64_t state_;
 };
 
-// What the integers that an instruction gives must be below, as its users see them.
-int64_t BoundOf(const Instruction& value, int64_t depth) {
-  constexpr int64_t kDepth = 4;
-  int64_t bound = INT64_MAX;
-  auto within = [&](int64_t size, int64_t part) {
-    bound = std::min(bound, std::max<int64_t>(1, size - part + 1));
-  };
-  for (const Instruction* user : value.users()) {
-    const Attributes& a = user->attributes();
-    auto is_operand = [&](int64_t k) { return user->operand(k) == &value; };
-    switch (user->opcode()) {
-      case Opcode::kGather:
-        if (!is_operand(1)) break;
-        for (int64_t d : a.IntsOf(Attr::kStartIndexMap)) {
-          within(user->operand(0)->shape().dim(d),
-                 a.IntsOf(Attr::kSliceSizes)[static_cast<size_t>(d)]);
-        }
-        break;
-      case Opcode::kScatter:
-        if (!is_operand(user->operand_count() / 2)) break;
-        for (int64_t d : a.IntsOf(Attr::kScatterDimsToOperandDims)) {
-          const int64_t size = user->operand(0)->shape().dim(d);
-          const Ints& inserted = a.IntsOf(Attr::kInsertedWindowDims);
-          within(size, std::ranges::find(inserted, d) == inserted.end() ? size : 1);
-        }
-        break;
-      case Opcode::kDynamicSlice:
-        for (int64_t k = 1; k < user->operand_count(); ++k) {
-          if (is_operand(k)) within(user->operand(0)->shape().dim(k - 1), user->shape().dim(k - 1));
-        }
-        break;
-      case Opcode::kDynamicUpdateSlice:
-        for (int64_t k = 2; k < user->operand_count(); ++k) {
-          if (!is_operand(k)) continue;
-          within(user->shape().dim(k - 2), user->operand(1)->shape().dim(k - 2));
-        }
-        break;
-      case Opcode::kConvert:
-      case Opcode::kCopy:
-      case Opcode::kReshape:
-      case Opcode::kBitcast:
-      case Opcode::kBroadcast:
-      case Opcode::kConcatenate:
-      case Opcode::kTranspose:
-        if (depth < kDepth) bound = std::min(bound, BoundOf(*user, depth + 1));
-        break;
-      default:
-        break;
-    }
-  }
-  return bound;
-}
-
 }  // namespace
 
 void FillSeeded(Literal& literal, uint64_t seed, int64_t bound) {
@@ -105,7 +52,5 @@ void FillSeeded(Literal& literal, uint64_t seed, int64_t bound) {
     std::memcpy(at, choices[draws.Below(choices.size())].data(), width);
   }
 }
-
-int64_t IndexBound(const Instruction& constant) { return BoundOf(constant, 0); }
 
 }  // namespace kiln::ir

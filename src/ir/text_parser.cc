@@ -3,6 +3,7 @@
 #include "ir/accommodate.h"
 #include "ir/elided.h"
 #include "ir/process_groups.h"
+#include "ir/sample.h"
 #include "ir/text_values.h"
 #include "ir/verifier.h"
 
@@ -234,9 +235,12 @@ Status TextParser::Finish() {
     return status.WithContext(
         scanner_.Where(known ? positions_[static_cast<size_t>(culprit->id())] : 0));
   }
-  for (const Elided& elided : elided_) {
-    const int64_t bound = IndexBound(*elided.constant);
-    if (bound < kSeededIntegers) FillSeeded(*elided.literal, elided.seed, bound);
+  if (!elided_.empty()) {
+    const Sampler sampler(*module_);
+    for (const Elided& elided : elided_) {
+      const int64_t bound = sampler.RangeOf(*elided.constant).high + 1;
+      if (bound < kSeededIntegers) FillSeeded(*elided.literal, elided.seed, bound);
+    }
   }
   if (options_.made_up) *options_.made_up = made_up_.count;
   module_->SortComputations();
