@@ -144,17 +144,15 @@ void CompareIntegers(const Literal& actual, const Literal& expected, Comparison&
   }
 }
 
-}  // namespace
-
-double DefaultBound(const ir::Instruction& source) {
-  Sources sources;
-  AddSources(&source, sources);
+double DefaultBound(const Sources& sources) {
   double bound = 0;
   for (const ir::Instruction* i : sources) {
     if (i->shape().is_array()) bound = std::max(bound, BoundOf(i->shape().type()));
   }
   return bound;
 }
+
+}  // namespace
 
 Comparison Compare(const Literal& actual, const Literal& expected, const ir::Instruction& source,
                    const Bounds& bounds) {
@@ -176,7 +174,7 @@ Comparison Compare(const Literal& actual, const Literal& expected, const ir::Ins
     CompareIntegers(actual, expected, found);
     return found;
   }
-  found.relative = bounds.relative.value_or(std::max(DefaultBound(source), BoundOf(shape.type())));
+  found.relative = bounds.relative.value_or(std::max(DefaultBound(sources), BoundOf(shape.type())));
   CompareFloats(actual, expected, bounds.absolute.value_or(0), found);
   return found;
 }

@@ -36,11 +36,9 @@ struct Comparison {
   bool agrees() const { return mismatch.empty() && wrong == 0; }
 };
 
-// The relative bound of an array of a computation by the coarsest of the float types that it is
-// made of: f64 1e-6, f32 1e-3, f16 and bf16 1e-2, and narrower ones a unit of their mantissa.
-double DefaultBound(const ir::Instruction& source);
-
-// `source` is the instruction of the arrays in its computation.
+// `source` is the instruction of the arrays in its computation. The default of the relative bound
+// is by the coarsest of the float types that they are made of: f64 1e-6, f32 1e-3, f16 and bf16
+// 1e-2, and narrower ones a unit of their mantissa.
 Comparison Compare(const Literal& actual, const Literal& expected, const ir::Instruction& source,
                    const Bounds& bounds);
 

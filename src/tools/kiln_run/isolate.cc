@@ -19,12 +19,8 @@ class Isolation {
  public:
   Isolation(const ir::Module& module, std::span<const Literal> arguments,
             const JudgeOptions& options)
-      : module_(module), arguments_(arguments), options_(options) {
+      : module_(module), arguments_(arguments), options_(options.ForTries()) {
     options_.has_reference = true;
-    options_.iterations = 1;
-    options_.print = false;
-    options_.output_folder.clear();
-    options_.compile.dump_folder.clear();
   }
 
   Result<std::optional<Culprit>> Run() {

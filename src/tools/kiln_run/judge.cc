@@ -108,6 +108,15 @@ void AddSources(const ir::Instruction* i, const Shape& shape,
 
 }  // namespace
 
+JudgeOptions JudgeOptions::ForTries() const {
+  JudgeOptions options = *this;
+  options.iterations = 1;
+  options.print = false;
+  options.output_folder.clear();
+  options.compile.dump_folder.clear();
+  return options;
+}
+
 bool Record::differs() const {
   return std::ranges::any_of(
       results, [](const ResultRecord& r) { return r.comparison && !r.comparison->agrees(); });

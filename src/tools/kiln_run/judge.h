@@ -25,6 +25,9 @@ struct JudgeOptions {
   std::string output_folder;  // empty: results are not written
   bool print = false;         // records have the arguments and results as text
   CompileSettings compile;
+
+  // The same for tries of other programs, of which nothing is written or printed.
+  JudgeOptions ForTries() const;
 };
 
 // A comparison of an array of the result.

@@ -16,12 +16,8 @@ namespace {
 class Shrinker {
  public:
   Shrinker(const Program& program, std::string kind, const JudgeOptions& options, int deadline_s)
-      : program_(program), kind_(std::move(kind)), options_(options) {
+      : program_(program), kind_(std::move(kind)), options_(options.ForTries()) {
     workers_.deadline_s = deadline_s;
-    options_.iterations = 1;
-    options_.print = false;
-    options_.output_folder.clear();
-    options_.compile.dump_folder.clear();
   }
 
   // The smallest module found, or why there is none.
@@ -65,7 +61,7 @@ class Shrinker {
 
   const Program& program_;
   const std::string kind_;
-  JudgeOptions options_;
+  const JudgeOptions options_;
   WorkerOptions workers_;
   std::vector<Literal> given_;
 };
