@@ -248,9 +248,10 @@ Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool
   Effort effort;
   int64_t total = 0;
   for (const kernel::ScheduledKernel& k : lowered.kernels) {
-    effort.costs.push_back(CostOf(k, kElementaryCost) + GemmCostOf(k));
+    const int64_t cost = CostOf(k, kElementaryCost);
+    effort.costs.push_back(cost + GemmCostOf(k));
     // Many lone gemms do not make a program large: their code is optimised in any case.
-    total += effort.costs.back() - GemmCostOf(k);
+    total += cost;
     effort.huge |= effort.costs.back() > kHugeCost && optimization != Optimization::kFull;
     if (!emulates_gpu) continue;
     for (const kernel::KernelPart& part : kernel::PartsOf(k.schedule)) {
