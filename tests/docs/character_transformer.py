@@ -24,8 +24,8 @@ def train(*arguments):
                           stderr=subprocess.PIPE, text=True, timeout=120)
 
 
-def on_terminal(*arguments):
-    ours, theirs = pty.openpty()
+def on_terminal(terminal, *arguments):
+    ours, theirs = terminal
     child = subprocess.Popen([args.program, *map(str, arguments)], stdout=theirs)
     os.close(theirs)
     text = b''
@@ -79,18 +79,37 @@ class Test(unittest.TestCase):
             self.assertEqual([x for x, _ in points], sorted(x for x, _ in points))
             self.assertGreater(points[-1][1], points[0][1])  # the loss falls, y grows downwards
 
-    def test_same_bits_after_an_interruption(self):
-        folder = f'{self.scratch.name}/parts'
+    def interrupted(self, name):
+        """A folder with the checkpoint of an interrupted run."""
+        folder = f'{self.scratch.name}/{name}'
         result = train(args.text, folder, STEPS, STOP)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len(self.losses(folder)), STOP)
-        status, text = on_terminal(args.text, folder, STEPS)
-        self.assertEqual(status, 0)
-        self.assertIn(b'training.safetensors: goes on', text)
-        self.assertRegex(text, rb'\rtraining +\[#+ +\] 17/170  loss \d\.\d{3}  \d+ tokens/s  ETA \d+ s')
+        return folder
+
+    def has_the_same_files(self, folder):
         for name in FILES:
             with open(f'{self.whole}/{name}', 'rb') as a, open(f'{folder}/{name}', 'rb') as b:
                 self.assertTrue(a.read() == b.read(), f'{name} differs')
+
+    def test_same_bits_after_an_interruption(self):
+        folder = self.interrupted('parts')
+        result = train(args.text, folder, STEPS)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn('training.safetensors: goes on', result.stdout)
+        self.has_the_same_files(folder)
+
+    def test_on_a_terminal(self):
+        folder = self.interrupted('terminal')
+        try:
+            terminal = pty.openpty()
+        except OSError as error:
+            self.skipTest(f'no pseudo-terminal: {error}')
+        status, text = on_terminal(terminal, args.text, folder, STEPS)
+        self.assertEqual(status, 0)
+        self.assertIn(b'training.safetensors: goes on', text)
+        self.assertRegex(text, rb'\rtraining +\[#+ +\] 17/170  loss \d\.\d{3}  \d+ tokens/s  ETA \d+ s')
+        self.has_the_same_files(folder)
 
     def test_refused(self):
         out = f'{self.scratch.name}/refused'
