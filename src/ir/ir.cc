@@ -118,6 +118,22 @@ void Computation::ReplaceOperand(Instruction* user, int64_t index, Instruction* 
 
 void Computation::SetOperands(Instruction* user, std::span<Instruction* const> operands) {
   NoteChange();
+  if (constexpr size_t kFew = 8; operands.size() <= kFew && user->operands_.size() <= kFew) {
+    const ShortList<Instruction*, 2> before = std::move(user->operands_);
+    user->operands_.assign(operands);
+    const auto is_first = [](std::span<Instruction* const> of, size_t k) {
+      return std::ranges::find(of.first(k), of[k]) == of.begin() + static_cast<std::ptrdiff_t>(k);
+    };
+    for (size_t k = 0; k < before.size(); ++k) {
+      const bool stays = std::ranges::find(operands, before[k]) != operands.end();
+      if (!stays && is_first(before, k)) before[k]->users_.Remove(user);
+    }
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const bool was_there = std::ranges::find(before, operands[k]) != before.end();
+      if (!was_there && is_first(operands, k)) operands[k]->users_.AddNew(user);
+    }
+    return;
+  }
   using Sorted = ShortList<Instruction*, 16>;
   auto distinct = [](std::span<Instruction* const> of) {
     Sorted sorted;
@@ -187,7 +203,11 @@ void Computation::SetParameters(std::vector<Instruction*> parameters) {
   NoteChange();
   parameters_ = std::move(parameters);
   for (size_t k = 0; k < parameters_.size(); ++k) {
-    parameters_[k]->attributes_.Set(Attr::kParameterNumber, static_cast<int64_t>(k));
+    Attributes& attributes = parameters_[k]->attributes_;
+    const auto number = static_cast<int64_t>(k);
+    if (attributes.Int(Attr::kParameterNumber) != number) {
+      attributes.Set(Attr::kParameterNumber, number);
+    }
   }
 }
 

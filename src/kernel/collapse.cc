@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -43,19 +42,30 @@ bool WalkAsOne(Kernel& kernel, VariableId a, VariableId b) {
   return one;
 }
 
-// Removes variable `gone`, whose uses the replacements have taken out already.
-void Erase(Kernel& kernel, VariableId gone) {
-  auto shifted = [&](VariableId v) { return v > gone ? VariableId(v.value() - 1) : v; };
-  IdVector<VariableId, Index> shift;
+// Removes the variables of extent 1, which no index has.
+void EraseOnes(Kernel& kernel) {
+  IdVector<VariableId, VariableId> now(kernel.variables.size());
+  IdVector<VariableId, Index> replacements(kernel.variables.size());
+  VariableId next(0);
+  int outer = 0;
+  bool moves = false;
   for (VariableId v : kernel.variables.ids()) {
-    shift.push_back(v == gone ? Index(0) : Index::Variable(shifted(v), kernel.variables[v].extent));
+    if (kernel.variables[v].extent == 1) continue;
+    if (kernel.IsOuter(v)) ++outer;
+    moves |= v != next;
+    replacements[v] = Index::Variable(next, kernel.variables[v].extent);
+    now[v] = next;
+    ++next;
   }
-  Renumber(kernel, shift);
-  kernel.variables.erase(kernel.variables.begin() + gone.value());
-  if (kernel.IsOuter(gone)) --kernel.outer;
+  if (moves) Renumber(kernel, replacements);
+  kernel.outer = outer;
+  kernel.variables.erase(
+      std::remove_if(kernel.variables.begin(), kernel.variables.end(),
+                     [](const Variable& variable) { return variable.extent == 1; }),
+      kernel.variables.end());
   for (Stage& stage : kernel.stages) {
-    std::erase(stage.variables, gone);
-    for (VariableId& v : stage.variables) v = shifted(v);
+    for (VariableId& v : stage.variables) v = now[v];
+    std::erase(stage.variables, VariableId());
   }
 }
 
@@ -73,7 +83,7 @@ void Merge(Kernel& kernel, VariableId a, VariableId b) {
   replacements[b] = merged.Mod(extent);
   Renumber(kernel, replacements);
   kernel.variables[b].extent = 1;
-  Erase(kernel, b);
+  EraseOnes(kernel);
 }
 
 // Puts the outer variables in the order in which the first output's memory runs: a result whose
@@ -172,9 +182,7 @@ void SplitPieces(Kernel& kernel) {
 }
 
 void CollapseVariables(Kernel& kernel) {
-  for (VariableId v : std::views::reverse(kernel.variables.ids())) {
-    if (kernel.variables[v].extent == 1) Erase(kernel, v);
-  }
+  EraseOnes(kernel);
   OrderByOutput(kernel);
   auto outer_run = [&] {
     const IdRange<VariableId> outer = kernel.OuterVariables();

@@ -158,11 +158,16 @@ void Index::Recombine() {
   }
 }
 
+void Index::AddMultiple(const Index& other, int64_t factor) {
+  if (factor == 0) return;
+  constant_ += other.constant_ * factor;
+  for (const Term& t : other.terms_) Add(t.coefficient * factor, t.atom);
+  Recombine();
+}
+
 Index operator+(const Index& a, const Index& b) {
   Index sum = a;
-  sum.constant_ += b.constant_;
-  for (const Index::Term& t : b.terms_) sum.Add(t.coefficient, t.atom);
-  sum.Recombine();
+  sum.AddMultiple(b, 1);
   return sum;
 }
 
@@ -245,8 +250,8 @@ Index Index::Substitute(const IdVector<VariableId, Index>& replacements) const {
     Index value;
     switch (t.atom.kind) {
       case Atom::Kind::kVariable:
-        value = replacements[t.atom.variable];
-        break;
+        result.AddMultiple(replacements[t.atom.variable], t.coefficient);
+        continue;
       case Atom::Kind::kDiv:
         value = t.atom.inner->Substitute(replacements).FloorDiv(t.atom.divisor);
         break;
@@ -257,7 +262,7 @@ Index Index::Substitute(const IdVector<VariableId, Index>& replacements) const {
         value = Value(t.atom.node, t.atom.low, t.atom.high, t.atom.inner->Substitute(replacements));
         break;
     }
-    result = result + value * t.coefficient;
+    result.AddMultiple(value, t.coefficient);
   }
   return result;
 }
@@ -310,7 +315,7 @@ std::string Index::ToString() const {
 
 Index Linearise(std::span<const Index> indices, std::span<const int64_t> strides) {
   Index offset;
-  for (size_t i = 0; i < indices.size(); ++i) offset = offset + indices[i] * strides[i];
+  for (size_t i = 0; i < indices.size(); ++i) offset.AddMultiple(indices[i], strides[i]);
   return offset;
 }
 

@@ -67,6 +67,8 @@ class Index {
   Index FloorDiv(int64_t divisor) const;
   Index Mod(int64_t divisor) const;
   bool operator==(const Index&) const = default;
+  // Adds other * factor in place.
+  void AddMultiple(const Index& other, int64_t factor);
 
   // The stride of a variable in the index; nothing if it is not constant (the variable is inside a
   // division, a remainder or a value).

@@ -210,11 +210,12 @@ Result<NodeId> StageValues::Compute(const Instruction& instruction, const std::v
 
 Result<NodeId> StageValues::Elementwise(const Instruction& instruction,
                                         const std::vector<Index>& index, NodeId guard) {
+  const std::vector<Index> no_index;
   std::vector<NodeId> operands;
   for (const Instruction* operand : instruction.operands()) {
     // The scalar pred of select and the scalar bounds of clamp.
-    bool scalar = operand->shape().rank() == 0;
-    KILN_ASSIGN_OR_RETURN(NodeId node, At(*operand, scalar ? std::vector<Index>() : index, guard));
+    const bool is_scalar = operand->shape().rank() == 0;
+    KILN_ASSIGN_OR_RETURN(NodeId node, At(*operand, is_scalar ? no_index : index, guard));
     operands.push_back(node);
   }
   Node node = ElementwiseNode(instruction);

@@ -35,19 +35,28 @@ constexpr std::string_view kMarkers[] = {
     "xla.sdy.ShardingGroup",
 };
 
+// What may have an effect of its own, or see one.
+bool IsSuspect(Opcode opcode) {
+  return opcode == Opcode::kCustomCall || opcode == Opcode::kHostCallback ||
+         opcode == Opcode::kVariable || HasTrait(opcode, kSideEffect);
+}
+
 // Most computations have nothing of the kind, and say so without a look at their instructions.
 bool MayHave(const Computation& c) {
   static const std::vector<Opcode>& suspects = *[] {
-    auto* opcodes =
-        new std::vector<Opcode>{Opcode::kCustomCall, Opcode::kHostCallback, Opcode::kVariable};
+    auto* opcodes = new std::vector<Opcode>;
     for (int k = 0; k < kOpcodeCount; ++k) {
-      if (HasTrait(static_cast<Opcode>(k), kSideEffect)) {
-        opcodes->push_back(static_cast<Opcode>(k));
-      }
+      if (IsSuspect(static_cast<Opcode>(k))) opcodes->push_back(static_cast<Opcode>(k));
     }
     return opcodes;
   }();
   return c.MayCall() || std::ranges::any_of(suspects, [&](Opcode o) { return c.MayHold(o); });
+}
+
+// So do most instructions.
+bool MayHave(const Instruction& i) {
+  return IsSuspect(i.opcode()) ||
+         std::ranges::any_of(i.called(), [](const Computation* c) { return MayHave(*c); });
 }
 
 // Whether `has` holds for an instruction of the computation.
@@ -120,7 +129,9 @@ class VariableUses {
 
 }  // namespace
 
-bool HasSideEffect(const Instruction& instruction) { return EffectSearch().In(instruction); }
+bool HasSideEffect(const Instruction& instruction) {
+  return MayHave(instruction) && EffectSearch().In(instruction);
+}
 bool HasSideEffect(const Computation& computation) { return EffectSearch().In(computation); }
 
 std::unordered_map<const Instruction*, Instruction*> PreviousEffects(
@@ -147,8 +158,8 @@ EffectOrder EffectsBefore(const Computation& computation) {
   VariableUses all_uses;
   Instruction* last = nullptr;
   for (Instruction* i : computation.instructions()) {
+    if (!MayHave(*i)) continue;
     const bool is_effect = HasSideEffect(*i);
-    if (!is_effect && i->called().empty() && i->opcode() != Opcode::kVariable) continue;
     const VariableUses::Uses& uses = all_uses.Of(*i);
     if (!is_effect && uses.read.empty()) continue;
     std::vector<Instruction*> waits_for;
@@ -175,6 +186,7 @@ std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
                                              std::vector<Instruction*> order) {
   if (!MayHave(computation)) return order;
   const EffectOrder effects = EffectsBefore(computation);
+  if (effects.empty()) return order;
   InstructionMap<size_t> place(computation), waits_for(computation);
   for (size_t k = 0; k < order.size(); ++k) place[order[k]] = k;
   if (std::ranges::all_of(effects, [&](const auto& entry) {

@@ -12,6 +12,7 @@
 
 #include "ir/analysis/effects.h"
 #include "ir/instruction_map.h"
+#include "ir/visited.h"
 #include "kernel/build.h"
 #include "kernel/fusible.h"
 #include "kernel/schedule/scheduler.h"
@@ -253,15 +254,12 @@ class Fuser {
   // Whether `a` needs `b`'s result, or an effect behind it; true also if the search takes too long.
   bool DependsOn(const Instruction* a, const Instruction* b) {
     work_ = {a};
-    ++search_;
+    seen_.Clear();
     for (int looked = 0; !work_.empty();) {
       const Instruction* i = work_.back();
       work_.pop_back();
       if (i == b) return true;
-      auto id = static_cast<size_t>(i->id());
-      if (id >= seen_.size()) seen_.resize(2 * id + 1, 0);
-      if (seen_[id] == search_) continue;
-      seen_[id] = search_;
+      if (!seen_.Insert(i)) continue;
       if (++looked > kDependenceBudget) return true;
       work_.insert(work_.end(), i->operands().begin(), i->operands().end());
       if (auto effect = previous_.find(i); effect != previous_.end()) {
@@ -361,9 +359,8 @@ class Fuser {
   Ids stored_;  // what a kernel reads behind as many as it repeats: others read it, too
   // Arrays that some reader updates in place: few, where arrays may have very many readers.
   std::unordered_set<const Instruction*> updated_;
-  // Of the search for a dependence: its number, and the last one that saw each instruction, by id.
-  int search_ = 0;
-  std::vector<int> seen_;
+  // Of the search for a dependence.
+  ir::Visited seen_;
   std::vector<const Instruction*> work_;
   bool changed_ = false;
 };

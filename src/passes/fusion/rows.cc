@@ -18,6 +18,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/visited.h"
 #include "kernel/build.h"
 #include "kernel/fusible.h"
 #include "kernel/schedule/scheduler.h"
@@ -255,23 +256,23 @@ class RowFuser {
 
   // Whether an instruction with users outside may become an output: no member of the region may
   // depend on it through them.
-  bool MayEscape(const Instruction* i, size_t last) const {
+  bool MayEscape(const Instruction* i, size_t last) {
     if (!after_reduction_.contains(i) && !IsReduction(*i)) return false;
     if (i->opcode() == Opcode::kBroadcast || outputs_.size() >= kMaxOutputs) return false;
-    std::vector<const Instruction*> work;
+    work_.clear();
     for (const Instruction* user : i->users()) {
-      if (!members_.contains(user)) work.push_back(user);
+      if (!members_.contains(user)) work_.push_back(user);
     }
-    std::unordered_set<const Instruction*> seen;
-    while (!work.empty()) {
-      const Instruction* user = work.back();
-      work.pop_back();
+    seen_.Clear();
+    for (size_t looked = 0; !work_.empty();) {
+      const Instruction* user = work_.back();
+      work_.pop_back();
+      if (!seen_.Insert(user)) continue;
       if (members_.contains(user)) return false;
       auto at = position_.find(user);
       if (at != position_.end() && at->second > last) continue;
-      if (!seen.insert(user).second) continue;
-      if (seen.size() > kSearchBudget) return false;
-      work.insert(work.end(), user->users().begin(), user->users().end());
+      if (++looked > kSearchBudget) return false;
+      work_.insert(work_.end(), user->users().begin(), user->users().end());
     }
     return true;
   }
@@ -395,6 +396,9 @@ class RowFuser {
   // Of the region that is being grown.
   std::unordered_set<const Instruction*> members_;
   std::vector<Instruction*> outputs_;
+  // Of the search for a way back into it.
+  ir::Visited seen_;
+  std::vector<const Instruction*> work_;
 };
 
 }  // namespace

@@ -102,28 +102,38 @@ int64_t BestFit(std::vector<Item>& items) {
   return free.arena();
 }
 
-// The lowest place that is free for as long as the item lives.
-int64_t LowestPlace(const Item& item, std::span<const Item* const> placed) {
-  std::vector<const Item*> neighbours;
-  for (const Item* other : placed) {
-    if (other->begin <= item.end && item.begin <= other->end) neighbours.push_back(other);
+// Items with their places, in the order of these.
+class Placed {
+ public:
+  // The lowest place that is free for as long as the item lives.
+  int64_t LowestFor(const Item& item) const {
+    int64_t offset = 0;
+    for (const Place& other : places_) {
+      if (other.offset >= offset + item.bytes) break;
+      if (other.begin > item.end || item.begin > other.end) continue;
+      offset = std::max(offset, other.offset + other.bytes);
+    }
+    return offset;
   }
-  std::ranges::sort(neighbours, {}, [](const Item* other) { return other->offset; });
-  int64_t offset = 0;
-  for (const Item* other : neighbours) {
-    if (other->offset >= offset + item.bytes) break;
-    offset = std::max(offset, other->offset + other->bytes);
+  void Add(const Item& item) {
+    const auto at = std::ranges::upper_bound(places_, item.offset, {}, &Place::offset);
+    places_.insert(at, {item.offset, item.bytes, item.begin, item.end});
   }
-  return offset;
-}
+
+ private:
+  struct Place {
+    int64_t offset, bytes, begin, end;
+  };
+  std::vector<Place> places_;
+};
 
 // In the order given, each at the lowest place.
 int64_t LowestFit(std::vector<Item>& items) {
-  std::vector<const Item*> placed;
+  Placed placed;
   int64_t arena = 0;
   for (Item& i : items) {
-    i.offset = LowestPlace(i, placed);
-    placed.push_back(&i);
+    i.offset = placed.LowestFor(i);
+    placed.Add(i);
     arena = std::max(arena, i.offset + i.bytes);
   }
   return arena;
@@ -157,7 +167,7 @@ int64_t Arrange(std::vector<Item>& best) {
 struct Host {
   size_t result;  // a buffer
   int64_t begin, bytes;
-  std::vector<const Item*> items;
+  Placed items;
 };
 
 std::vector<Host> HostsOf(std::span<const Buffer> buffers) {
@@ -174,7 +184,7 @@ std::vector<Host> HostsOf(std::span<const Buffer> buffers) {
 // Whether there is room for the item, with its place then.
 bool MoveTo(Host& host, Item& item) {
   if (host.begin <= item.end) return false;
-  const int64_t offset = LowestPlace(item, host.items);
+  const int64_t offset = host.items.LowestFor(item);
   if (offset + item.bytes > host.bytes) return false;
   item.offset = offset;
   item.host = host.result;
@@ -184,7 +194,6 @@ bool MoveTo(Host& host, Item& item) {
 // Places large items, the largest first, in results' memory. The others are left in `items`.
 std::vector<Item> MoveToResults(std::vector<Item>& items, std::vector<Host>& hosts) {
   std::vector<Item> moved, left;
-  moved.reserve(items.size());
   std::ranges::stable_sort(items, std::greater(), &Item::bytes);
   for (Item& item : items) {
     Host* host = nullptr;
@@ -192,7 +201,8 @@ std::vector<Item> MoveToResults(std::vector<Item>& items, std::vector<Host>& hos
       if (MoveTo(hosts[h], item)) host = &hosts[h];
     }
     if (host) {
-      host->items.push_back(&moved.emplace_back(item));
+      host->items.Add(item);
+      moved.push_back(item);
     } else {
       left.push_back(item);
     }
