@@ -40,6 +40,10 @@ constexpr int64_t kMaxTemporaryBytes = 4 << 20;
 constexpr int64_t kLargeBytes = 64 << 10;
 constexpr int64_t kMostDistance = 4;
 
+// How often kernels in conflict with others of their level are dealt again: each time one of those
+// that may overwrite the same array goes into a bundle, and there may be thousands.
+constexpr int kMostRounds = 64;
+
 // Rough rates of one thread, for kernels in its caches.
 constexpr double kBytesPerMicrosecond = 50e3;
 constexpr double kFlopsPerMicrosecond = 20e3;
@@ -222,7 +226,7 @@ class Bundler {
     }
     for (std::vector<Instruction*>& kernels : Levels(from_root)) {
       // Kernels in conflict with others of the first bundles form more bundles.
-      while (kernels.size() > 1) {
+      for (int round = 0; round < kMostRounds && kernels.size() > 1; ++round) {
         std::vector<Instruction*> apart;
         changed |= Deal(kernels, apart);
         kernels = std::move(apart);
