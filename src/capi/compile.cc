@@ -291,6 +291,7 @@ Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
   kiln::TraceSpan preparation(trace.get(), "copy the graph", "stage");
   KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));
   KILN_RETURN_IF_ERROR(AddAliases(options, *module));
+  compiler.is_verified = graph.IsAsRead() && sizes.empty() && options.alias_count == 0;
   KILN_ASSIGN_OR_RETURN(compile.donors, DonorsOf(graph, options));
   KILN_ASSIGN_OR_RETURN(compiler.frozen, FrozenOf(graph, *module, options));
   preparation.End();

@@ -106,6 +106,7 @@ kiln_graph::kiln_graph(kiln::client::Client& client, std::unique_ptr<kiln::ir::M
     instruction->set_frontend_attributes(attributes_.Share(instruction->frontend_attributes()));
     Register(instruction);
   }
+  read_version_ = version_;
 }
 
 kiln_graph::~kiln_graph() {

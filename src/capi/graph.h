@@ -32,6 +32,8 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   kiln::ir::Computation& entry() const { return *module_->entry(); }
   // Grows with every change: copies of a graph are valid for the same version.
   uint64_t version() const { return version_; }
+  // Whether it was read, and is valid as no change has been made since.
+  bool IsAsRead() const { return version_ == read_version_; }
   uint32_t serial() const { return serial_; }
 
   // The first error of a builder function, which names the graph; later calls do nothing.
@@ -99,6 +101,7 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   std::unique_ptr<kiln::ir::Module> module_;
   const uint32_t serial_;
   uint64_t version_ = 0;
+  uint64_t read_version_ = 0;  // its version at the end of the constructor
   kiln::Status status_;
   std::vector<kiln::ir::Instruction*> values_;
   std::unordered_map<const kiln::ir::Instruction*, size_t> indices_;

@@ -31,9 +31,10 @@ std::string BeginningOf(const target::Target& target) {
 // Of all options, so that a new one is not forgotten: those that tell or show something, or say how
 // many threads generate code, do not change it.
 std::string LineOf(const Options& options) {
-  const auto& [disabled_passes, fuse, verify, optimization, allow_tf32, frozen, memory_limit_bytes,
-               threads, interrupt, dump, dump_forms, dump_stage_forms, dumps_pass, at_stage,
-               dump_literal_elements, module_number, dump_ptx_sm, lowered, trace] = options;
+  const auto& [disabled_passes, fuse, verify, is_verified, optimization, allow_tf32, frozen,
+               memory_limit_bytes, threads, interrupt, dump, dump_forms, dump_stage_forms,
+               dumps_pass, at_stage, dump_literal_elements, module_number, dump_ptx_sm, lowered,
+               trace] = options;
   return Cat("disabled ", Join(disabled_passes, ","), " fuse ", int{fuse}, " optimization ",
              static_cast<int>(optimization), " tf32 ", int{allow_tf32}, " frozen ",
              Join(frozen, ","), " memory limit ", memory_limit_bytes, "\n");

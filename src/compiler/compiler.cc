@@ -131,7 +131,7 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     TraceSpan span(options.trace, "verify", "stage");
     KILN_RETURN_IF_ERROR(ir::CheckNotSessionOnly(*module));
     KILN_RETURN_IF_ERROR(CheckSymbols(*module));
-    KILN_RETURN_IF_ERROR(ir::Verify(*module));
+    if (!options.is_verified || options.verify || kDebug) KILN_RETURN_IF_ERROR(ir::Verify(*module));
     KILN_RETURN_IF_ERROR(passes::PrepareBounded(*module));
     passes::ResolveTransfers(*module);
   }

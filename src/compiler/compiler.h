@@ -36,6 +36,8 @@ struct Options {
   bool fuse = true;
   // Verify after every pass and every emission; always on in debug builds.
   bool verify = false;
+  // The module was verified before, as it is.
+  bool is_verified = false;
   codegen::Optimization optimization = codegen::Optimization::kAuto;
   // GPUs that have tf32 may use it for products of f32.
   bool allow_tf32 = false;
