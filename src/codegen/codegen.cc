@@ -1,6 +1,8 @@
 #include "codegen/codegen.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 
@@ -123,37 +125,76 @@ std::vector<program::KernelId> Functions(const LoweredProgram& lowered) {
   return functions;
 }
 
-// What the code that gemms share costs, in the unit of Effort::costs.
-constexpr int64_t kSharedGemmCost = 140;
+// Null if the kernel is no gemm.
+const kernel::CpuGemm* GemmOf(const LoweredProgram& lowered, program::KernelId k) {
+  const auto* gemm = std::get_if<kernel::CpuGemm>(&lowered.kernels[k].schedule);
+  return gemm && gemm->role == kernel::CpuGemm::Role::kGemm ? gemm : nullptr;
+}
 
-// The heaviest kernels first, each to the part that has least; or to the one that has the code that
-// a gemm shares, unless another copy of it is the lesser evil.
-std::vector<Part> Deal(const LoweredProgram& lowered,
-                       const IdVector<program::KernelId, int64_t>& costs, size_t count) {
-  std::vector<Part> parts(count);
-  std::vector<int64_t> load(count, 0);
+// What the code that gemms share costs, and another module, in the unit of Effort::costs.
+constexpr int64_t kSharedGemmCost = 140, kModuleCost = 30;
+
+// The share of the work that each module is to have. Costs are estimates: where there is much to
+// do, each of several threads has a small module besides, taken by those that finish first.
+std::vector<double> WeightsOf(size_t workers, size_t rounds, int64_t cost) {
+  constexpr double kSmall = 0.25;
+  std::vector<double> weights(workers * rounds, 1);
+  const double small = kSmall / (1 + kSmall) * static_cast<double>(cost) / double(workers);
+  if (workers > 1 && rounds == 1 && small >= 5 * kModuleCost) {
+    weights.insert(weights.end(), workers, kSmall);
+  }
+  return weights;
+}
+
+// The heaviest kernels first, each to the part that has least of its share then; or to the one that
+// has the code that a gemm shares, unless another copy of it is the lesser evil. Small parts have
+// no gemms, which would be such copies. What is compiled quickly goes with the entry, which is,
+// too, if it is little.
+std::vector<Part> Deal(const LoweredProgram& lowered, const Effort& effort,
+                       const std::vector<double>& weights) {
+  std::vector<Part> parts(weights.size());
+  std::vector<int64_t> load(parts.size(), 0);
+  const auto filled = [&](size_t part, int64_t more) {
+    return static_cast<double>(load[part] + more) / weights[part];
+  };
+  const auto add = [&](size_t part, program::KernelId k) {
+    parts[part].kernels.push_back(k);
+    load[part] += effort.costs[k];
+  };
   parts[0].entry = true;
   load[0] = 20;
   std::vector<program::KernelId> order = Functions(lowered);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](program::KernelId a, program::KernelId b) { return costs[a] > costs[b]; });
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](program::KernelId k) { return effort.costs[k]; });
+  if (!effort.large) {
+    const auto quick = std::ranges::stable_partition(
+        order, [&](program::KernelId k) { return !effort.quick[k] || GemmOf(lowered, k); });
+    for (program::KernelId k : quick) add(0, k);
+    order.erase(quick.begin(), quick.end());
+  }
   std::unordered_map<std::string, size_t> part_of_shared;
   for (program::KernelId k : order) {
-    auto part = static_cast<size_t>(std::min_element(load.begin(), load.end()) - load.begin());
-    const auto* gemm = std::get_if<kernel::CpuGemm>(&lowered.kernels[k].schedule);
-    if (count > 1 && gemm && gemm->role == kernel::CpuGemm::Role::kGemm) {
+    const int64_t cost = effort.costs[k];
+    const kernel::CpuGemm* gemm = GemmOf(lowered, k);
+    size_t part = 0;
+    for (size_t p = 1; p < parts.size(); ++p) {
+      if (gemm && weights[p] < 1) break;
+      if (filled(p, cost) < filled(part, cost)) part = p;
+    }
+    if (gemm && parts.size() > 1) {
       const std::string name = SharedGemmName(gemm->contraction->problem, *gemm->schedule);
       auto known = part_of_shared.find(name);
-      if (known != part_of_shared.end() && load[known->second] <= load[part] + kSharedGemmCost) {
+      if (known != part_of_shared.end() &&
+          filled(known->second, cost) <= filled(part, cost + kSharedGemmCost)) {
         part = known->second;
       } else {
         part_of_shared[name] = part;
         load[part] += kSharedGemmCost;
       }
     }
-    parts[part].kernels.push_back(k);
-    load[part] += costs[k];
+    add(part, k);
   }
+  std::erase_if(parts, [](const Part& part) { return part.kernels.empty() && !part.entry; });
   return parts;
 }
 
@@ -166,9 +207,10 @@ Result<std::vector<std::string>> GenerateCpu(const LoweredProgram& lowered, cons
   // A dump is one module, readable by LLVM's tools.
   const size_t round = workers * kMostKernelsOfModule;
   const size_t rounds = (kernels + round - 1) / round;
-  size_t count = options.dump ? 1 : std::min(kernels, rounds * workers);
-  Effort effort = PlanEffort(lowered, options.optimization, false);
-  std::vector<Part> parts = Deal(lowered, effort.costs, count);
+  const Effort effort = PlanEffort(lowered, options.optimization, false);
+  const int64_t cost = std::accumulate(effort.costs.begin(), effort.costs.end(), int64_t{0});
+  std::vector<Part> parts = Deal(
+      lowered, effort, options.dump ? std::vector<double>{1} : WeightsOf(workers, rounds, cost));
   InParallel(workers, parts.size(), [&](size_t i) {
     const std::string name = Cat(lowered.program.name, ".", i);
     parts[i].status = backend::RunLlvm(name, options.interrupt, [&] {
