@@ -182,7 +182,7 @@ std::vector<Part> Deal(const LoweredProgram& lowered, const Effort& effort,
       if (filled(p, cost) < filled(part, cost)) part = p;
     }
     if (gemm && parts.size() > 1) {
-      const std::string name = SharedGemmName(gemm->contraction->problem, *gemm->schedule);
+      const std::string name = SharedGemmFamily(gemm->contraction->problem, *gemm->schedule);
       auto known = part_of_shared.find(name);
       if (known != part_of_shared.end() &&
           filled(known->second, cost) <= filled(part, cost + kSharedGemmCost)) {
@@ -195,6 +195,12 @@ std::vector<Part> Deal(const LoweredProgram& lowered, const Effort& effort,
     add(part, k);
   }
   std::erase_if(parts, [](const Part& part) { return part.kernels.empty() && !part.entry; });
+  // Others may take their code (SharedGemmFamily).
+  const auto has_blocks = [&](program::KernelId k) {
+    const kernel::CpuGemm* gemm = GemmOf(lowered, k);
+    return gemm && gemm->schedule->k_blocks > 1;
+  };
+  for (Part& part : parts) std::ranges::stable_partition(part.kernels, has_blocks);
   return parts;
 }
 

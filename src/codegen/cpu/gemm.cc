@@ -23,6 +23,8 @@ namespace {
 
 // The rows of the tallest tile whose addresses fit into registers with what else its loop has.
 constexpr int kMostRows = 14;
+// With so many steps in a block, sums may go by way of memory.
+constexpr int64_t kLongBlock = 512;
 // A shared gemm's argument that the shape begins with.
 constexpr size_t kFirstOfShape = 8;
 // Whether whole tiles meet their epilogue in registers, in code that is not shared.
@@ -65,7 +67,8 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
 // A gemm without the place of its results, shared by all kernels that differ in what they do with
 // these, because most of LLVM's work for them is the same. Gemms of whole panels of B share it with
 // others of any width, those of whole blocks of k and large tiles with others whose A has any
-// strides and any number of blocks, or is packed: what differs they are told (Shape).
+// strides and any number of blocks, or is packed: what differs they are told (Shape). One of a
+// single long block takes the code of several where its module has that.
 class SharedGemm {
  public:
   SharedGemm(const kernel::GemmProblem& problem, const kernel::GemmSchedule& schedule,
@@ -80,22 +83,27 @@ class SharedGemm {
     if (any_width_) MakeAnyWidth();
     any_a_ = any_width_ && HasAnyA(problem, schedule, reads);
     if (any_a_) MakeAnyA();
-    name_ = Cat(any_a_       ? "gemm of any A and width "
-                : any_width_ ? "gemm of any width "
-                             : "gemm ",
-                problem_.ToString(), " ", schedule_.ToString());
-    if (reads.a_prologue) name_ += Cat(" a: ", reads.a_prologue->text);
-    if (reads.b_prologue) name_ += Cat(" b: ", reads.b_prologue->text);
+    name_ = family_ = Name();
+    if (!any_a_ || schedule.b != GemmB::kPackPanel || schedule.kc < kLongBlock) return;
+    may_be_one_block_ = schedule.k_blocks > 1;
+    if (may_be_one_block_) return;
+    SetBlocks(2);
+    family_ = Name();
+    SetBlocks(1);
   }
 
   const std::string& name() const { return name_; }
+  // That of the code which does for several blocks of k, too.
+  const std::string& family() const { return family_; }
   bool any_a() const { return any_a_; }
   bool IsIn(const llvm::Module& module) const { return module.getFunction(name_) != nullptr; }
 
   // The code: void(frame, args, begin, end, a, b, scratch, finish, the shape's values). Operands
   // are passed from their first element on.
   llvm::Function* Get(const llvm::Function& kernel) const {
-    if (llvm::Function* known = kernel.getParent()->getFunction(name_)) return known;
+    for (const std::string& name : {family_, name_}) {
+      if (llvm::Function* known = kernel.getParent()->getFunction(name)) return known;
+    }
     llvm::FunctionType* type = kernel.getFunctionType();
     std::vector<llvm::Type*> types(type->params().begin(), type->params().end());
     for (int i = 0; i < 4; ++i) types.push_back(types[0]);
@@ -115,6 +123,15 @@ class SharedGemm {
   }
 
  private:
+  std::string Name() const {
+    std::string name = Cat(any_a_       ? "gemm of any A and width "
+                           : any_width_ ? "gemm of any width "
+                                        : "gemm ",
+                           problem_.ToString(), " ", schedule_.ToString());
+    if (reads_.a_prologue) name += Cat(" a: ", reads_.a_prologue->text);
+    if (reads_.b_prologue) name += Cat(" b: ", reads_.b_prologue->text);
+    return name;
+  }
   // Whether strides in A cost no more instructions when they are no constants.
   static bool HasAnyA(const kernel::GemmProblem& p, const kernel::GemmSchedule& s,
                       const GemmOperands& reads) {
@@ -141,8 +158,11 @@ class SharedGemm {
     problem_.a_m = problem_.a_k = 0;
     problem_.batch.clear();
     schedule_.pack_a = false;
-    schedule_.k_blocks = std::min<int64_t>(schedule_.k_blocks, 2);
-    problem_.k = schedule_.kc * schedule_.k_blocks;
+    SetBlocks(std::min<int64_t>(schedule_.k_blocks, 2));
+  }
+  void SetBlocks(int64_t count) {
+    schedule_.k_blocks = count;
+    problem_.k = schedule_.kc * count;
   }
 
   // Replaces the constants of the emitter by the arguments that its function has for them.
@@ -163,13 +183,18 @@ class SharedGemm {
     e.shape.a_step = told.a_step;
     e.shape.a_tile = told.a_tile;
     e.shape.a_last = told.a_last;
+    e.may_be_one_block = may_be_one_block_;
+    if (!may_be_one_block_) return;
+    e.shape.slot = told.slot;
+    e.shape.panel_slot = told.panel_slot;
   }
 
   kernel::GemmProblem problem_;
   kernel::GemmSchedule schedule_;
   const GemmOperands reads_;
   bool any_width_, any_a_;
-  std::string name_;
+  bool may_be_one_block_ = false;
+  std::string name_, family_;
 };
 
 }  // namespace
@@ -215,6 +240,11 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
 std::string SharedGemmName(const kernel::GemmProblem& problem,
                            const kernel::GemmSchedule& schedule) {
   return SharedGemm(problem, schedule, GemmOperands()).name();
+}
+
+std::string SharedGemmFamily(const kernel::GemmProblem& problem,
+                             const kernel::GemmSchedule& schedule) {
+  return SharedGemm(problem, schedule, GemmOperands()).family();
 }
 
 }  // namespace kiln::codegen

@@ -99,6 +99,10 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
 // Names the code that the gemm has in common with others of its module, for what has no prologues.
 std::string SharedGemmName(const kernel::GemmProblem& problem,
                            const kernel::GemmSchedule& schedule);
+// The same for gemms that take their code from another, if it is emitted before them: those of
+// one block of k from those of several.
+std::string SharedGemmFamily(const kernel::GemmProblem& problem,
+                             const kernel::GemmSchedule& schedule);
 
 // Kernels that bring a whole operand into the schedule's packed form: items are
 // schedule.pack_a_items or pack_b_items, `source` and `packed` index their args.

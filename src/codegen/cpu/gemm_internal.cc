@@ -40,6 +40,8 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
   shape.a_tile = Int(tile);
   shape.a_last =
       Int(schedule.pack_a ? (schedule.row_tiles - 1) * tile : (problem.m - schedule.mr) * row);
+  shape.slot = Int(schedule.slot_bytes);
+  shape.panel_slot = Int(schedule.panel_stride);
   for (const GemmPrologue* prologue : {a_prologue, b_prologue}) {
     if (prologue) prologue->begin(b, function->getArg(1));
   }

@@ -25,9 +25,13 @@ struct Shape {
   llvm::Value* a_step = nullptr;
   llvm::Value* a_tile = nullptr;
   llvm::Value* a_last = nullptr;
+  // Between the slots of scratch, and those of neighbouring panels.
+  llvm::Value* slot = nullptr;
+  llvm::Value* panel_slot = nullptr;
 
-  std::array<llvm::Value**, 9> all() {
-    return {&n_panels, &block_n, &k_blocks, &b_step, &b_column, &a_row, &a_step, &a_tile, &a_last};
+  std::array<llvm::Value**, 11> all() {
+    return {&n_panels, &block_n, &k_blocks, &b_step, &b_column,  &a_row,
+            &a_step,   &a_tile,  &a_last,   &slot,   &panel_slot};
   }
 };
 
@@ -57,6 +61,8 @@ struct Emitter {
   int unroll;  // steps of k per iteration: one that computes its operands is long enough alone
   Shape shape;
   bool any_a = false;  // what `shape` has of A and of blocks of k is told
+  bool may_be_one_block =
+      false;  // of several blocks of k, or of one: what `shape` has of slots is told
 
   llvm::Value* Int(int64_t value) { return llvm::ConstantInt::getSigned(i64, value); }
   // The i-th of the kernel's args.

@@ -74,14 +74,14 @@ class GemmLoops {
     // A call reuses the slots from its first item on: they stay in the cache, and concurrent calls
     // use different ones.
     if (s_.scratch_bytes > 0) {
-      slot_ = e.Offset(operands.scratch, e.Scale(e.function->getArg(2), s_.slot_bytes));
+      slot_ = e.Offset(operands.scratch, e.Multiply(e.function->getArg(2), e.shape.slot));
     }
     direct_ = !finish_ && !in_registers_ && IsDirect(p_, s_);
-    if (!direct_ && s_.k_blocks == 1) {
+    if (!direct_ && (s_.k_blocks == 1 || e.may_be_one_block)) {
       auto* type = llvm::ArrayType::get(e.vector, static_cast<uint64_t>(s_.mr * s_.nv));
       llvm::AllocaInst* tile = e.b.CreateAlloca(type);
       tile->setAlignment(llvm::Align(64));
-      tile_ = tile;
+      tile_ = own_tile_ = tile;
     }
   }
 
@@ -178,9 +178,11 @@ class GemmLoops {
     }
     b_block_ = b;
     auto pack = [&](Value* panel, Value* count) {
-      EmitPackPanels(e_, b, panel, count, k_, slot_, e_.Int(s_.panel_stride));
+      EmitPackPanels(e_, b, panel, count, k_, slot_, e_.shape.panel_slot);
     };
-    auto packed = [&](Value* panel) { return e_.Offset(slot_, e_.Scale(panel, s_.panel_stride)); };
+    auto packed = [&](Value* panel) {
+      return e_.Offset(slot_, e_.Multiply(panel, e_.shape.panel_slot));
+    };
     auto panel_b = [&](Value* panel) {
       switch (s_.b) {
         case GemmB::kInPlace:
@@ -285,9 +287,13 @@ class GemmLoops {
       const IfForm form = {.after = "join", .after_last = true};
       if (s_.k_blocks > 1) {
         // Sums of the blocks of k before this one wait in the panel's slot.
-        tile_ = e_.Offset(slot_, e_.Add(e_.Scale(panel_in_block, s_.panel_stride),
+        tile_ = e_.Offset(slot_, e_.Add(e_.Multiply(panel_in_block, e_.shape.panel_slot),
                                         e_.Scale(tile, s_.mr * s_.nv * e_.vector_bytes)));
         tile_ = e_.Offset(tile_, s_.panel_bytes);
+        if (e_.may_be_one_block) {
+          Value* is_one = e_.b.CreateICmpEQ(e_.shape.k_blocks, e_.Int(1));
+          tile_ = e_.b.CreateSelect(is_one, own_tile_, tile_);
+        }
         EmitIf(
             e_.b, e_.b.CreateICmpEQ(k_block_, e_.Int(0)), [&] { ClearTile(); }, form);
       }
@@ -503,7 +509,8 @@ class GemmLoops {
   Value* finish_;
   const GemmEpilogue* in_registers_;
   Value* slot_ = nullptr;
-  Value* tile_ = nullptr;  // a register tile in memory, row by row
+  Value* tile_ = nullptr;      // a register tile in memory, row by row
+  Value* own_tile_ = nullptr;  // the place of those that no other block adds to
   // Accumulators go straight to C.
   bool direct_ = false;
   // Of the item, block of k, panel and tile that is being emitted.

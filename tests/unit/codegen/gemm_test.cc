@@ -588,6 +588,40 @@ TEST(CodegenGemm, ShareTheirCodeForAnyA) {
   }
 }
 
+// A gemm of one long block of k takes the code of one of several, whose slots are larger.
+TEST(CodegenGemm, ShareTheirCodeWithThoseOfSeveralBlocks) {
+  constexpr int64_t kBlock = 512;
+  for (const target::Cpu& cpu : Cpus()) {
+    const int lanes = cpu.vector_bytes / 4;
+    for (int variant = 0; variant < 16; ++variant) {
+      const bool even = variant & 1, columns = variant & 2, along_m = variant & 4;
+      GemmProblem problem = GemmProblem::RowMajor(kF32, even ? 28 : 33, 10 * lanes, kBlock);
+      if (columns) {
+        problem.b_k = 1;
+        problem.b_n = kBlock + 3;
+      }
+      Check({.cpu = cpu,
+             .problem = problem,
+             .epilogue = variant & 8 ? Epilogue::kBiasRelu : Epilogue::kInPlaceResidual,
+             .change =
+                 [=](GemmSchedule& s) {
+                   s.kind = GemmKind::kOuter;
+                   s.b = GemmB::kPackPanel;
+                   s.mr = 14;
+                   s.nv = 2;
+                   s.block_m = 2;
+                   s.block_n = 3;
+                   s.kc = kBlock;
+                   s.unroll = 1;
+                   s.panels_inner = !along_m || even;
+                   s.items_along_m = along_m;
+                   s.prefetch_b = false;
+                 },
+             .other = [=](GemmProblem& p, GemmSchedule&) { p.k = 3 * kBlock; }});
+    }
+  }
+}
+
 TEST(CodegenGemm, InnerProducts) {
   for (const target::Cpu& cpu : Cpus()) {
     const int lanes = cpu.vector_bytes / 4;
