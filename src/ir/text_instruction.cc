@@ -23,6 +23,13 @@ bool TakesAttribute(Opcode opcode, std::string_view name) {
   return false;
 }
 
+// The op of the table that a custom call stands for where HLO lacks it, by the target that was
+// read; otherwise the custom call.
+Opcode TargetOf(const InstructionSpec& spec) {
+  const auto opcode = OpcodeByName(spec.attributes.Text(Attr::kCustomCallTarget));
+  return opcode && !IsHloOp(*opcode) ? *opcode : Opcode::kCustomCall;
+}
+
 bool IsList(std::string_view attribute) {
   return attribute == "branch_computations" || attribute == "called_computations";
 }
@@ -213,7 +220,9 @@ Status TextParser::ReadAttribute(const Scope& scope, std::string_view name, size
   if (opcode == Opcode::kCustomCall && name == "operand_layout_constraints") {
     return ReadOperandLayouts(pending);
   }
-  if (info && TakesAttribute(opcode, name) && opcode != Opcode::kParameter) {
+  const bool takes = TakesAttribute(opcode, name) || (opcode == Opcode::kCustomCall &&
+                                                      TakesAttribute(TargetOf(pending.spec), name));
+  if (info && takes && opcode != Opcode::kParameter) {
     Attributes& attributes = pending.spec.attributes;
     if (attributes.Has(info->key)) return scanner_.FailAt(position, "each attribute once");
     SymbolicNumbers symbolic = attributes.Symbolic();
@@ -425,7 +434,7 @@ Result<Shape> TextParser::InferMissingShape(const Pending& pending, size_t posit
     called.push_back(computation->program_shape());
   }
   Result<Shape> shape =
-      InferShape({pending.spec.opcode, operands, pending.spec.attributes, nullptr, called});
+      kiln::InferShape({pending.spec.opcode, operands, pending.spec.attributes, nullptr, called});
   if (!shape.ok()) return shape.status().WithContext(scanner_.Where(position));
   return shape;
 }
@@ -482,16 +491,16 @@ void TextParser::TakeLayouts(Scope& scope, InstructionSpec& spec) {
 // A custom call whose target is an op of the table, but none of HLO, becomes that op. Its text
 // attribute, if it has one, is the call's backend_config: an attribute that HLO knows.
 void TextParser::TakeForeignOp(InstructionSpec& spec) {
-  std::optional<Opcode> opcode = OpcodeByName(spec.attributes.Text(Attr::kCustomCallTarget));
-  if (!opcode || IsHloOp(*opcode)) return;
-  spec.opcode = *opcode;
-  std::optional<Attr> text = TextAttributeOf(*opcode);
+  const Opcode opcode = TargetOf(spec);
+  if (opcode == Opcode::kCustomCall) return;
+  spec.opcode = opcode;
+  std::optional<Attr> text = TextAttributeOf(opcode);
   if (text && spec.attributes.Has(Attr::kBackendConfig)) {
     spec.attributes.Set(*text, QuotedText{spec.attributes.Text(Attr::kBackendConfig)});
   }
   for (Attr key : {Attr::kCustomCallTarget, Attr::kCustomCallHasSideEffect, Attr::kBackendConfig,
                    Attr::kApiVersion}) {
-    if (!TakesAttribute(*opcode, InfoOf(key).name)) spec.attributes.Erase(key);
+    if (!TakesAttribute(opcode, InfoOf(key).name)) spec.attributes.Erase(key);
   }
 }
 

@@ -190,7 +190,7 @@ class Checker {
       std::vector<ProgramShape> called;
       for (const Computation* c : i->called()) called.push_back(c->program_shape());
       Result<Shape> shape =
-          InferShape({i->opcode(), operands, i->attributes(), &i->shape(), called});
+          kiln::InferShape({i->opcode(), operands, i->attributes(), &i->shape(), called});
       if (!shape.ok()) return shape.status().WithContext(Cat("instruction '", i->name(), "'"));
       if (!shape->SameTypeAndDimensions(i->shape())) {
         return Error(*i, "has shape ", i->shape(), "; inference says ", *shape);

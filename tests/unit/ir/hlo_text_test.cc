@@ -100,6 +100,16 @@ TEST(HloText, PrintsWhatXlaPrints) {
   EXPECT_EQ(ToHloText(*module->Clone()), kEverything);
 }
 
+TEST(HloText, OpsThatHloLacksKeepTheirAttributes) {
+  const std::string text = ToHloText(*ParseOrDie(R"(HloModule m
+ENTRY e {
+  x = f32[1,9,9,3] parameter(0)
+  ROOT p = f32[1,3,3,3,1,3,3,1] custom-call(x), custom_call_target="kiln.patches", window={size=1x3x3x1 stride=1x3x3x1}
+})"));
+  EXPECT_NE(text.find("window={size=1x3x3x1 stride=1x3x3x1"), std::string::npos) << text;
+  EXPECT_EQ(ToHloText(*ParseOrDie(text)), text);
+}
+
 TEST(HloText, OperandShapesAndElision) {
   auto module =
       ParseOrDie(InEntry("%c = f32[3]{0} constant({1, 2, 3})\nROOT %n = f32[3]{0} negate(%c)"));
