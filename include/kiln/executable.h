@@ -53,6 +53,17 @@ typedef int32_t kiln_optimization;
 #define KILN_OPTIMIZATION_FULL 2
 /** @} */
 
+/** Forms of modules in dumps: a sum of constants. \since 0.1 */
+typedef int32_t kiln_dump_forms;
+/** @name Forms of dumps */
+/** @{ */
+#define KILN_DUMP_TEXT 1 /**< HLO text */
+#define KILN_DUMP_DOT 2  /**< a graph for Graphviz */
+#define KILN_DUMP_HTML \
+  4 /**< a page for a browser; and one of the input, the result and the passes */
+#define KILN_DUMP_SVG 8 /**< a picture, drawn without other programs */
+/** @} */
+
 /** The options of a compilation. Members that are 0 have their defaults; flags in environment
  *  variables (docs/flags.md) change those of dumps, verification and disabled passes. \since 0.1 */
 typedef struct kiln_compile_options {
@@ -87,7 +98,8 @@ typedef struct kiln_compile_options {
                            DEADLINE_EXCEEDED; 0: none; not negative */
   int32_t dump_large_constants; /**< 1: dumps show all constants; 0: constants of more than 256
                                      elements are elided as "{...}" */
-  int32_t reserved;             /**< 0 */
+  kiln_dump_forms dump_forms;   /**< the forms of modules in `dump_folder`; 0: the input and the
+                                     result as HLO text, stages between them for Graphviz */
   const size_t* donors; /**< numbers of arguments that executions may donate although no alias
                              names them. Each gets the first result of its type and sizes
                              that has memory of its own, as an alias that need not be

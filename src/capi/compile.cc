@@ -31,6 +31,9 @@ using kiln::client::Device;
 
 namespace {
 
+constexpr kiln_dump_forms kAllForms =
+    KILN_DUMP_TEXT | KILN_DUMP_DOT | KILN_DUMP_HTML | KILN_DUMP_SVG;
+
 Status CheckOptions(const kiln_compile_options& options) {
   auto one = [](std::string_view name, int32_t count) -> Status {
     if (count < 0) return InvalidArgument("kiln_compile_options.", name, " is ", count);
@@ -50,8 +53,19 @@ Status CheckOptions(const kiln_compile_options& options) {
     return InvalidArgument("kiln_compile_options.memory_limit_bytes is ",
                            options.memory_limit_bytes);
   }
-  if (options.reserved != 0) return InvalidArgument("kiln_compile_options.reserved is not 0");
+  if ((options.dump_forms & ~kAllForms) != 0) {
+    return InvalidArgument("kiln_compile_options.dump_forms is ", options.dump_forms);
+  }
   return OkStatus();
+}
+
+void SetDumpForms(kiln_dump_forms forms, kiln::compiler::Options& compiler) {
+  if (forms == 0) return;
+  compiler.dump_forms = {.text = (forms & KILN_DUMP_TEXT) != 0,
+                         .dot = (forms & KILN_DUMP_DOT) != 0,
+                         .html = (forms & KILN_DUMP_HTML) != 0,
+                         .svg = (forms & KILN_DUMP_SVG) != 0};
+  compiler.dump_stage_forms = compiler.dump_forms;
 }
 
 kiln::codegen::Optimization OptimizationOf(const kiln_compile_options& options) {
@@ -285,6 +299,7 @@ Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
                         kiln::capi::TextOf("kiln_compile_options.dump_folder", options.dump_folder,
                                            options.dump_folder_length));
   compiler.dump_ptx_sm = options.dump_ptx_sm;
+  SetDumpForms(options.dump_forms, compiler);
   if (options.dump_large_constants != 0) compiler.dump_literal_elements = INT64_MAX;
   KILN_ASSIGN_OR_RETURN(auto sizes, SizesOf(options));
   KILN_RETURN_IF_ERROR(CheckSymbolsAreThere(graph, sizes));

@@ -11,9 +11,9 @@
 #include "capi/options.h"
 #include "capi/text.h"
 #include "capi/value_names.h"
+#include "draw/dot.h"
 #include "grad/custom.h"
 #include "ir/analysis/cost.h"
-#include "ir/dot.h"
 #include "ir/host_call.h"
 #include "ir/text.h"
 #include "passes/call_layouts.h"
@@ -549,7 +549,7 @@ kiln_error* kiln_graph_to_dot(const kiln_graph* graph, kiln_text** text) {
   return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_graph_to_dot", {{"graph", graph}, {"text", text}}));
     KILN_RETURN_IF_ERROR(graph->CheckComplete());
-    *text = new kiln_text(kiln::ir::ToDot(*graph->module().Clone()));
+    *text = new kiln_text(kiln::draw::ToDot(*graph->module().Clone()));
     return OkStatus();
   });
 }

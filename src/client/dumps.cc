@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "ir/dot.h"
+#include "draw/dot.h"
 
 namespace kiln::client {
 namespace {
@@ -51,8 +51,11 @@ Status Dumps::Open(const std::string& option_folder) {
 
 void Dumps::OpenByFlags() {
   const flags::CompileFlags& flags = client_.flags().compile;
-  compiler::DumpForms forms{flags.dump_hlo_as_text, flags.dump_hlo_as_dot, flags.dump_hlo_as_html};
-  const bool has_form = forms.text || forms.dot || forms.html;
+  compiler::DumpForms forms{.text = flags.dump_hlo_as_text,
+                            .dot = flags.dump_hlo_as_dot,
+                            .html = flags.dump_hlo_as_html,
+                            .svg = flags.dump_hlo_as_svg};
+  const bool has_form = forms.text || forms.dot || forms.html || forms.svg;
   if (flags.dump_to.empty() && !has_form) return;
   if (!flags.dump_hlo_module_re.empty() && !flags.dump_hlo_module_re.Matches(module_name_)) return;
   by_flags_ = true;
@@ -86,7 +89,7 @@ void Dumps::OpenGraphs() {
 void Dumps::WriteGraph(const passes::Stage& stage, std::string_view platform) {
   if (!graphs_->status().ok()) return;
   const std::string name = Cat("hlo_graph_", client_.NextGraphNumber(), ".dot");
-  graphs_->Write(name, ir::ToDot(stage.module));
+  graphs_->Write(name, draw::ToDot(stage.module));
   if (!graphs_->status().ok()) return Note(graphs_->status());
   client_.Announce(Cat("computation ", module_name_, ".v", instructions_, " [",
                        StageText(stage, platform), "]: ", client_.flags().compile.hlo_graph_path,

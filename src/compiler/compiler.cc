@@ -8,12 +8,13 @@
 #include "compiler/backend.h"
 #include "compiler/identify.h"
 #include "compiler/optimise.h"
+#include "draw/dot.h"
+#include "draw/page.h"
+#include "draw/svg.h"
 #include "frame/frame.h"
 #include "ir/analysis/cost.h"
 #include "ir/analysis/frozen.h"
 #include "ir/analysis/session_only.h"
-#include "ir/dot.h"
-#include "ir/html.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "passes/expand/bounded.h"
@@ -29,6 +30,8 @@ constexpr bool kDebug = false;
 #else
 constexpr bool kDebug = true;
 #endif
+
+constexpr std::string_view kAfter = "_after_optimizations";
 
 // Constants of REFERENCE's programs that are more are not in the text of its code.
 constexpr int64_t kMostElementsInCode = 64;
@@ -61,7 +64,11 @@ Status CheckSymbols(const ir::Module& module) {
 class Dumps {
  public:
   Dumps(const ir::Module& module, const Options& options)
-      : options_(options), prefix_(DumpPrefix(module.name(), options.module_number)) {}
+      : options_(options), prefix_(DumpPrefix(module.name(), options.module_number)) {
+    if (options.dump && options.dump_forms.html) page_ = std::make_unique<draw::Page>(prefix_);
+    Module("before_optimizations", module, options.dump_forms);
+    if (page_) page_->AddGraph("before", module, printing());
+  }
 
   const std::string& prefix() const { return prefix_; }
 
@@ -70,20 +77,39 @@ class Dumps {
   }
   void Module(std::string_view suffix, const ir::Module& module, const DumpForms& forms) const {
     if (!options_.dump) return;
-    const ir::PrintOptions printing{.max_literal_elements = options_.dump_literal_elements};
-    if (forms.text) Text(Cat(suffix, ".txt"), ir::ToHloText(module, printing));
-    if (forms.dot) Text(Cat(suffix, ".dot"), ir::ToDot(module));
-    if (forms.html) Text(Cat(suffix, ".html"), ir::ToHtml(module, printing));
+    if (forms.text) Text(Cat(suffix, ".txt"), ir::ToHloText(module, printing()));
+    if (forms.dot) Text(Cat(suffix, ".dot"), draw::ToDot(module));
+    if (forms.svg) Text(Cat(suffix, ".svg"), draw::ToSvg(module));
+    if (forms.html) Text(Cat(suffix, ".html"), draw::ToHtml(module, printing()));
   }
   void Stage(const passes::Stage& stage) const {
+    if (page_) {
+      page_->stages().Add(stage.pipeline == kPipelineName ? std::string(stage.after)
+                                                          : Cat(stage.pipeline, ": ", stage.after),
+                          ir::ToHloText(stage.module, printing()));
+    }
     const auto& wanted = options_.dumps_pass;
     if (wanted && !wanted(stage.after) && !wanted(stage.before)) return;
     Module(passes::DumpName(stage), stage.module, options_.dump_stage_forms);
   }
+  // An optimised module, or a frozen part of it.
+  void Optimised(std::string_view platform, std::string_view part, const ir::Module& module) const {
+    Module(Cat(platform, kAfter, part), module, options_.dump_forms);
+    if (page_) page_->AddGraph(Cat("after", part), module, printing());
+  }
+  // The page of what was dumped.
+  void Page() const {
+    if (page_) Text("passes.html", page_->ToHtml());
+  }
 
  private:
+  ir::PrintOptions printing() const {
+    return {.max_literal_elements = options_.dump_literal_elements};
+  }
+
   const Options& options_;
   const std::string prefix_;
+  std::unique_ptr<draw::Page> page_;  // null: not wanted
 };
 
 // The module as PTX, whatever it is compiled for.
@@ -137,7 +163,6 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
   }
   ir::MarkFrozen(*module, options.frozen);
   const Dumps dumps(*module, options);
-  dumps.Module("before_optimizations", *module, options.dump_forms);
 
   program::Artefact artefact;
   const ir::Operations operations = ir::OperationsOf(*module);
@@ -155,6 +180,7 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     artefact.code = {ir::ToHloText(
         *module, {.max_literal_elements = kMostElementsInCode, .elided = &program.constants})};
     program.id = IdOfText(program, target, artefact.code[0]);
+    dumps.Page();
   } else {
     if (options.dump && options.dump_ptx_sm != 0) {
       KILN_RETURN_IF_ERROR(DumpPtx(module->Clone(), dumps.prefix(), options));
@@ -183,14 +209,15 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     }
     const passes::Pipeline& pipeline =
         options.fuse ? backend->pipeline() : passes::OpByOpPipeline();
-    const std::string after = Cat(backend->platform(), "_after_optimizations");
+    const std::string after = Cat(backend->platform(), kAfter);
     const auto dump_after = [&](std::string_view part, const ir::Module& of) {
-      dumps.Module(Cat(after, part), of, options.dump_forms);
+      dumps.Optimised(backend->platform(), part, of);
     };
     KILN_ASSIGN_OR_RETURN(Lowered lowered, OptimiseAndLower(module, *backend, pipeline, context,
                                                             options, dump_after));
     lowered.program.flops = operations.flops;
     lowered.program.transcendentals = operations.transcendentals;
+    dumps.Page();
     if (options.dump) {
       dumps.Text(Cat(after, "-buffer-assignment.txt"), lowered.assignment.ToString());
       dumps.Text("plan.txt", lowered.ToString());

@@ -27,7 +27,8 @@ inline constexpr int64_t kDumpLiteralElements = 256;
 struct DumpForms {
   bool text = false;  // HLO
   bool dot = false;
-  bool html = false;
+  bool html = false;  // of `dump_forms`, also a page of the graphs and passes
+  bool svg = false;
 };
 
 struct Options {

@@ -37,7 +37,7 @@ class Optimiser {
   }
 
   Status RunFirst(ir::Module& module, const passes::PassContext& context) const {
-    return passes::RunPipeline("optimization", first_, module, context);
+    return passes::RunPipeline(kPipelineName, first_, module, context);
   }
 
   Result<Lowered> LowerIt(const ir::Module& module, const passes::PassContext& context) const {

@@ -13,6 +13,9 @@
 
 namespace kiln::compiler {
 
+// The name of the pipeline, unless it runs again to save memory.
+inline constexpr std::string_view kPipelineName = "optimization";
+
 // Runs the pipeline on the module and on its frozen parts, and lowers them. Where the options limit
 // the temporaries and these do not fit, rematerialisation and the passes behind it run again with
 // more effort to save memory, the least by which they fit; RESOURCE_EXHAUSTED names the largest

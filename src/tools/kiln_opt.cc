@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "ir/dot.h"
+#include "draw/dot.h"
+#include "draw/page.h"
+#include "draw/svg.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "kernel/fusible.h"
@@ -192,7 +194,9 @@ class Runner {
 };
 
 Result<std::string> Emit(const ir::Module& module, const std::string& kind) {
-  if (kind == "dot") return ir::ToDot(module);
+  if (kind == "dot") return draw::ToDot(module);
+  if (kind == "svg") return draw::ToSvg(module);
+  if (kind == "html") return draw::ToHtml(module);
   if (kind == "buffers") {
     passes::AssignmentOptions options;
     kernel::FusionAnalysis analysis;
@@ -273,8 +277,8 @@ int Main(int argc, char** argv) {
   app.add_option("--dump-dir", arguments.dump_folder, "write the HLO text after each pass here")
       ->type_name("DIR");
   app.add_flag("--time", arguments.time, "print the time of each pass to standard error");
-  app.add_option("--emit", arguments.emit, "what to print: hlo, dot or buffers (hlo)")
-      ->check(CLI::IsMember({"hlo", "dot", "buffers"}))
+  app.add_option("--emit", arguments.emit, "what to print: hlo, dot, svg, html or buffers (hlo)")
+      ->check(CLI::IsMember({"hlo", "dot", "svg", "html", "buffers"}))
       ->type_name("KIND");
   if (const auto status = tools::Parse(app, argc, argv)) return *status;
   if (arguments.list) {

@@ -157,7 +157,7 @@ static void xla_flags(void) {
   char flags[512];
   snprintf(flags, sizeof flags,
            "--xla_dump_to=%s --xla_dump_hlo_as_dot --xla_dump_hlo_as_html=true "
-           "--xla_dump_hlo_pass_re=^fusion$ --xla_cpu_use_mkl_dnn=false",
+           "--xla_dump_hlo_as_svg --xla_dump_hlo_pass_re=^fusion$ --xla_cpu_use_mkl_dnn=false",
            folder);
   log_text* log = malloc(sizeof *log);
   kiln_context* context = context_with("XLA_FLAGS", flags, log);
@@ -165,10 +165,12 @@ static void xla_flags(void) {
   compile(context, "step", NULL);
   CHECK(file_has(folder, "module_0001.step.before_optimizations.dot", "digraph"));
   CHECK(file_has(folder, "module_0001.step.cpu_after_optimizations.html", "</html>"));
+  CHECK(file_has(folder, "module_0001.step.cpu_after_optimizations.svg", "</svg>"));
+  CHECK(file_has(folder, "module_0001.step.passes.html", "\"pass\": \"fusion\""));
   CHECK(count(folder, "before_optimizations.txt") == 0);
-  /* Before and after that pass, in two forms. */
-  CHECK(count(folder, ".before_fusion.") == 2 && count(folder, ".after_fusion.") == 2);
-  CHECK(count(folder, ".after_") == 4);
+  /* Before and after that pass, in three forms. */
+  CHECK(count(folder, ".before_fusion.") == 3 && count(folder, ".after_fusion.") == 3);
+  CHECK(count(folder, ".after_") == 6);
   clear(folder);
   kiln_context_release(context);
 

@@ -71,6 +71,27 @@ static void dumps(kiln_context* context) {
   CHECK(count_and_clear(inside, ".ptx") >= 1);
   kiln_executable_release(e);
   e = NULL;
+  /* Other forms of modules, and a page of all of them. */
+  options.dump_forms = KILN_DUMP_HTML | KILN_DUMP_SVG;
+  OK(kiln_graph_compile(g, &options, &e));
+  kiln_executable_release(e);
+  e = NULL;
+  CHECK(has_file(inside, "module_0003.soft_max_1.before_optimizations.svg"));
+  CHECK(has_file(inside, "module_0003.soft_max_1.cpu_after_optimizations.html"));
+  CHECK(has_file(inside, "module_0003.soft_max_1.passes.html"));
+  CHECK(!has_file(inside, "module_0003.soft_max_1.before_optimizations.txt"));
+  CHECK(count_and_clear(inside, ".dot") == 0);
+  options.dump_forms = KILN_DUMP_TEXT;
+  OK(kiln_graph_compile(g, &options, &e));
+  kiln_executable_release(e);
+  e = NULL;
+  CHECK(has_file(inside, "module_0004.soft_max_1.before_optimizations.txt"));
+  CHECK(count_and_clear(inside, ".before_dce.txt") >= 1);
+  options.dump_forms = 16;
+  kiln_error* unknown = kiln_graph_compile(g, &options, &e);
+  CHECK(unknown && strstr(kiln_error_message(unknown, NULL), "dump_forms is 16") && !e);
+  kiln_error_release(unknown);
+  options.dump_forms = 0;
   /* A folder that cannot be one. */
   FILE* file = fopen(inside, "w");
   if (file) fclose(file);

@@ -308,6 +308,37 @@ class KilnRun(unittest.TestCase):
             self.assertIn('module_0001.good.before_optimizations.txt', names)
             self.assertIn('module_0001.good.cpu_after_optimizations.txt', names)
 
+    def contents(self, name):
+        with open(f'{self.folder}/{name}', encoding='utf-8') as file:
+            return file.read()
+
+    def test_pictures(self):
+        path = self.write('good.hlo', GOOD)
+        self.reports('--dot=out', '--svg', '--html=out/page', '--dump-to=out/dump', path)
+        self.assertTrue(self.contents('out/good.before.dot').startswith('digraph "good" {'))
+        self.assertIn('fusion', self.contents('out/good.after.dot'))
+        self.assertIn('>gather</text>', self.contents('good.before.svg'))
+        # Times are those of a run, and so of the optimised program.
+        self.assertNotRegex(self.contents('good.before.svg'), r'>[\d.]+ [num]s  ')
+        self.assertRegex(self.contents('good.after.svg'), r'>[\d.]+ [num]s  [\d.]+ k?B</text>')
+        page = self.contents('out/page/good.html')
+        for part in ('"name":"before"', '"name":"after"', '"pass": "fusion"', '"is_changed": true'):
+            self.assertIn(part, page)
+        self.assertIn('module_0001.good.before_optimizations.txt',
+                      os.listdir(f'{self.folder}/out/dump'))
+        # On the evaluator there are no passes.
+        self.reports('--platform=reference', '--svg=none', path)
+        self.assertEqual(os.listdir(f'{self.folder}/none'), ['good.before.svg'])
+        self.reports('--platform=gpu', '--html=gpu', path)
+        self.assertRegex(self.contents('gpu/good.html'), r',\[1,\d+,\d+,\d+\]\]')
+
+    def test_pictures_of_what_fails(self):
+        path = self.write('good.hlo', GOOD)
+        self.write('file', '')
+        [report] = self.reports('--svg=file/in', path)
+        self.assertEqual(report['failed_at'], 'pictures')
+        self.assertIn('file/in', report['failure'])
+
     def test_names_of_platforms(self):
         path = self.write('good.hlo', GOOD)
         for name, device in (('Host', 'CPU:0'), ('CUDA', 'GPU:0'), ('Interpreter', 'REFERENCE:0')):
@@ -331,7 +362,7 @@ class KilnRun(unittest.TestCase):
         text = self.tool('--help').stdout
         for flag in ('--platform', '--reference', '--input-format', '--abs-error', '--rel-error',
                      '--iterations', '--inputs', '--outputs', '--seed', '--print', '--deadline',
-                     '--json', '--isolate', '--reduce', '--dump-to'):
+                     '--json', '--isolate', '--reduce', '--dump-to', '--dot', '--svg', '--html'):
             self.assertIn(flag, text)
 
 

@@ -270,7 +270,7 @@ class CompileOptions(ctypes.Structure):
                 ('cancel', POINTER(c_int32)),
                 ('timeout_ns', c_int64),
                 ('dump_large_constants', c_int32),
-                ('reserved', c_int32),
+                ('dump_forms', c_int32),
                 ('donors', POINTER(c_size_t)),
                 ('donor_count', c_size_t),
                 ('frozen', POINTER(c_size_t)),

@@ -466,6 +466,7 @@ class Executable(Handle):
 
 
 _OPTIMIZATIONS = ('auto', 'quick', 'full')
+_DUMP_FORMS = {'text': 1, 'dot': 2, 'html': 4, 'svg': 8}
 
 
 def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str, int],
@@ -474,10 +475,13 @@ def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str
                   aliases: Mapping[int, int], must_donate: bool,
                   cancel: Optional[Cancellation], timeout: Optional[float],
                   frozen: Sequence[Union[int, str]],
-                  memory_limit_bytes: int) -> Executable:
+                  memory_limit_bytes: int, dump_forms: Sequence[str]) -> Executable:
     """`Graph.compile`."""
     if optimization not in _OPTIMIZATIONS:
         raise ValueError(f'optimization is {optimization!r}, not one of {_OPTIMIZATIONS}')
+    for form in dump_forms:
+        if form not in _DUMP_FORMS:
+            raise ValueError(f'dump_forms has {form!r}, not one of {tuple(_DUMP_FORMS)}')
     sizes = [_structs.SymbolSize(*text(name), size) for name, size in symbols.items()]
     pairs = [_structs.Alias(result, argument, int(must_donate), 0)
              for result, argument in aliases.items()]
@@ -494,6 +498,7 @@ def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str
         aliases=(_structs.Alias * len(pairs))(*pairs), alias_count=len(pairs),
         disabled_passes=passes, disabled_passes_length=passes_length,
         dump_folder=folder if folder_length else None, dump_folder_length=folder_length,
+        dump_forms=sum(_DUMP_FORMS[form] for form in set(dump_forms)),
         frozen=(ctypes.c_size_t * len(numbers))(*numbers), frozen_count=len(numbers),
         frozen_names=names, frozen_names_length=names_length,
         memory_limit_bytes=memory_limit_bytes,

@@ -314,7 +314,7 @@ class Graph(GraphOps):
                 must_donate: bool = False, cancel: Optional[Cancellation] = None,
                 timeout: Optional[float] = None,
                 frozen: Sequence[Union[int, str]] = (),
-                memory_limit_bytes: int = 0) -> Executable:
+                memory_limit_bytes: int = 0, dump_forms: Sequence[str] = ()) -> Executable:
         """Compiles the whole graph, or fails and names the unsupported op. Ctrl-C cancels it.
 
         Args:
@@ -336,7 +336,9 @@ class Graph(GraphOps):
                 no arguments of executions; in names, '*' stands for any characters
             memory_limit_bytes: the most temporaries of a run; 0: no limit. Results are computed
                 again instead of being kept, as far as is needed
+            dump_forms: the forms of modules in the folder: 'text', 'dot', 'html' and 'svg'; none:
+                the input and the result as text, stages between them as 'dot'
         """
         return compile_graph(self, device, symbols or {}, disabled_passes, verify, dump_folder,
                              optimization, allow_tf32, aliases or {}, must_donate, cancel, timeout,
-                             frozen, memory_limit_bytes)
+                             frozen, memory_limit_bytes, dump_forms)

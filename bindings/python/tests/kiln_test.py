@@ -262,6 +262,10 @@ class KilnTest(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "'fast'"):
                 again.compile(optimization='fast')
             self.assertTrue(os.listdir(folder))
+            again.compile(dump_folder=folder, dump_forms=['html', 'svg'])
+            self.assertTrue(any(name.endswith('.passes.html') for name in os.listdir(folder)))
+            with self.assertRaisesRegex(ValueError, "'png'"):
+                again.compile(dump_folder=folder, dump_forms=['png'])
 
     def test_stablehlo(self):
         program = """

@@ -1,6 +1,9 @@
 #include "tools/kiln_run/compiled.h"
 
 #include <chrono>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tensor/leaves.h"
@@ -44,6 +47,27 @@ Result<Buffer> BufferOf(kiln_device* device, const Literal* value, bool copy) {
   return Buffer(buffer);
 }
 
+// Sums of a timeline's launches, by kernel and ops, in the order in which they are seen first.
+std::vector<Launches> LaunchesIn(const char* timeline) {
+  const auto json = nlohmann::json::parse(timeline, nullptr, false);
+  std::vector<Launches> launches;
+  std::map<std::pair<std::string, std::string>, size_t> places;
+  for (const auto& event : json.value("traceEvents", nlohmann::json::array())) {
+    const std::string kind = event.value("cat", "");
+    if (kind != "kernel" && kind != "call") continue;
+    const auto args = event.value("args", nlohmann::json::object());
+    const auto key = std::pair(event.value("name", ""), args.value("ops", ""));
+    const auto [place, is_new] = places.try_emplace(key, launches.size());
+    if (is_new) launches.push_back({key.first, key.second, {}});
+    draw::Work& work = launches[place->second].work;
+    ++work.count;
+    work.nanoseconds += std::llround(event.value("dur", 0.0) * 1e3);
+    work.bytes += args.value("bytes", int64_t{0});
+    work.flops += args.value("flops", int64_t{0});
+  }
+  return launches;
+}
+
 Result<std::vector<Literal>> ValuesOf(const std::vector<Buffer>& buffers) {
   std::vector<Literal> values;
   for (const Buffer& buffer : buffers) {
@@ -84,10 +108,12 @@ Result<Compiled> Compiled::Make(kiln_context* context, kiln_device* device, cons
   if (!settings.dump_folder.empty()) {
     c.dump_folder = settings.dump_folder.data();
     c.dump_folder_length = settings.dump_folder.size();
+    c.dump_forms = settings.dump_forms;
   }
   kiln_executable* executable = nullptr;
   KILN_RETURN_IF_ERROR(StatusOf(kiln_graph_compile(graph.get(), &c, &executable)));
   Compiled compiled;
+  compiled.context_ = context;
   compiled.device_ = device;
   compiled.executable_.reset(executable);
   for (const ir::Instruction* p : program.module->entry()->parameters()) {
@@ -129,29 +155,51 @@ Status Compiled::RefreshDonated(std::span<const Literal> arguments,
   return OkStatus();
 }
 
+Result<std::vector<Buffer>> Compiled::RunOnce(const std::vector<Buffer>& arguments,
+                                              kiln_trace* trace) const {
+  kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;
+  options.donated = donated_.data();
+  options.donated_count = donated_.size();
+  options.trace = trace;
+  std::vector<kiln_buffer*> given;
+  for (const Buffer& buffer : arguments) given.push_back(buffer.get());
+  std::vector<kiln_buffer*> made(kiln_executable_result_count(executable_.get()));
+  const Status status = StatusOf(kiln_executable_run(executable_.get(), &options, given.data(),
+                                                     given.size(), made.data(), made.size()));
+  std::vector<Buffer> results;
+  for (kiln_buffer* result : made) results.emplace_back(result);
+  KILN_RETURN_IF_ERROR(status);
+  return results;
+}
+
 Result<std::vector<Literal>> Compiled::Run(std::span<const Literal> arguments, int iterations,
                                            std::vector<double>* seconds) const {
   using Clock = std::chrono::steady_clock;
   KILN_ASSIGN_OR_RETURN(std::vector<Buffer> buffers, Arguments(arguments));
-  kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;
-  options.donated = donated_.data();
-  options.donated_count = donated_.size();
   std::vector<Buffer> results;
   for (int k = 0; k < iterations; ++k) {
     KILN_RETURN_IF_ERROR(RefreshDonated(arguments, buffers));
-    std::vector<kiln_buffer*> given;
-    for (const Buffer& buffer : buffers) given.push_back(buffer.get());
-    std::vector<kiln_buffer*> made(kiln_executable_result_count(executable_.get()));
     results.clear();
     const auto start = Clock::now();
-    const Status status = StatusOf(kiln_executable_run(executable_.get(), &options, given.data(),
-                                                       given.size(), made.data(), made.size()));
+    KILN_ASSIGN_OR_RETURN(results, RunOnce(buffers, nullptr));
     const std::chrono::duration<double> time = Clock::now() - start;
-    for (kiln_buffer* result : made) results.emplace_back(result);
-    KILN_RETURN_IF_ERROR(status);
     if (seconds) seconds->push_back(time.count());
   }
   return ValuesOf(results);
+}
+
+Result<std::vector<Launches>> Compiled::Profile(std::span<const Literal> arguments) const {
+  KILN_ASSIGN_OR_RETURN(std::vector<Buffer> buffers, Arguments(arguments));
+  KILN_RETURN_IF_ERROR(RefreshDonated(arguments, buffers));
+  kiln_trace* made = nullptr;
+  KILN_RETURN_IF_ERROR(StatusOf(kiln_trace_create(context_, &made)));
+  const Trace trace(made);
+  KILN_RETURN_IF_ERROR(RunOnce(buffers, trace.get()).status());
+  KILN_RETURN_IF_ERROR(StatusOf(kiln_trace_stop(trace.get())));
+  kiln_text* taken = nullptr;
+  KILN_RETURN_IF_ERROR(StatusOf(kiln_trace_to_json(trace.get(), &taken)));
+  const OwnedText text(taken);
+  return LaunchesIn(kiln_text_data(text.get(), nullptr));
 }
 
 }  // namespace kiln::run

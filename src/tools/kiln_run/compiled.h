@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "draw/graph.h"
 #include "ir/ir.h"
 #include "tensor/literal.h"
 #include "tools/kiln_run/handles.h"
@@ -16,7 +17,8 @@ namespace kiln::run {
 struct CompileSettings {
   std::string disabled_passes;  // names, with commas between
   int64_t memory_limit_bytes = 0;
-  std::string dump_folder;  // empty: by the flags
+  std::string dump_folder;         // empty: by the flags
+  kiln_dump_forms dump_forms = 0;  // of dumps in the folder; 0: the usual ones
 };
 
 struct Figures {
@@ -24,6 +26,13 @@ struct Figures {
   int64_t kernels = 0, temporary_bytes = 0;
   int64_t flops = 0, bytes = 0;  // of a run, by the cost model
   bool is_partial = false;       // a run may do more
+};
+
+// The launches of a kernel, or the calls of a function, in a run.
+struct Launches {
+  std::string name;  // of the kernel or function
+  std::string ops;   // that it does, with ", " between
+  draw::Work work;
 };
 
 class Compiled {
@@ -39,13 +48,19 @@ class Compiled {
   // without copies from and to the device.
   Result<std::vector<Literal>> Run(std::span<const Literal> arguments, int iterations,
                                    std::vector<double>* seconds) const;
+  // Runs it once more, with a record of its launches.
+  Result<std::vector<Launches>> Profile(std::span<const Literal> arguments) const;
 
  private:
   Compiled() = default;
   Result<std::vector<Buffer>> Arguments(std::span<const Literal> arguments) const;
   // Those that a run takes over are made anew.
   Status RefreshDonated(std::span<const Literal> arguments, std::vector<Buffer>& buffers) const;
+  // Runs it on the arguments; `trace` may be null. Returns the results.
+  Result<std::vector<Buffer>> RunOnce(const std::vector<Buffer>& arguments,
+                                      kiln_trace* trace) const;
 
+  kiln_context* context_ = nullptr;
   kiln_device* device_ = nullptr;
   Executable executable_;
   std::vector<Shape> parameters_;

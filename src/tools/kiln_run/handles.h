@@ -18,6 +18,8 @@ using Context = std::unique_ptr<kiln_context, Releasing<kiln_context, kiln_conte
 using Error = std::unique_ptr<kiln_error, Releasing<kiln_error, kiln_error_release>>;
 using Executable =
     std::unique_ptr<kiln_executable, Releasing<kiln_executable, kiln_executable_release>>;
+using OwnedText = std::unique_ptr<kiln_text, Releasing<kiln_text, kiln_text_release>>;
+using Trace = std::unique_ptr<kiln_trace, Releasing<kiln_trace, kiln_trace_release>>;
 using Graph = std::unique_ptr<kiln_graph, Releasing<kiln_graph, kiln_graph_release>>;
 
 // A failure of the library, or success for NULL; takes the error.

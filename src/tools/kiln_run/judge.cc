@@ -41,17 +41,47 @@ class Judging {
 
   bool RunOnPlatform(kiln_context* context, kiln_device* device, std::span<const Literal> arguments,
                      std::vector<Literal>& values) {
-    auto compiled = Compiled::Make(context, device, program_, options_.compile);
-    if (!At("compiling", compiled.status())) return false;
+    CompileSettings settings = options_.compile;
+    std::optional<StageFolder> stages;
+    if (options_.pictures.any()) {
+      auto folder = StageFolder::Make();
+      if (!At("pictures", folder.status())) return false;
+      stages.emplace(*std::move(folder));
+      settings.dump_folder = stages->path();
+      settings.dump_forms = KILN_DUMP_TEXT;
+    }
+    auto compiled = Compiled::Make(context, device, program_, settings);
+    if (!At("compiling", compiled.status())) {
+      // What there is may show why; the failure is the compilation's.
+      if (stages) (void)Draw(*stages, {});
+      return false;
+    }
     auto figures = compiled->figures();
     if (!At("compiling", figures.status())) return false;
     record_.figures = *figures;
     auto results = compiled->Run(arguments, options_.iterations, &record_.seconds);
+    if (stages) {
+      std::vector<Launches> launches;
+      if (results.ok()) {
+        auto profile = compiled->Profile(arguments);
+        if (!At("running", profile.status())) return false;
+        launches = *std::move(profile);
+      }
+      if (!At("pictures", Draw(*stages, launches))) return false;
+    }
     if (!At("running", results.status())) return false;
     if (record_.seconds.size() > 1) record_.seconds.erase(record_.seconds.begin());
     std::ranges::sort(record_.seconds);
     values = *std::move(results);
     return true;
+  }
+
+  Status Draw(const StageFolder& stages, std::span<const Launches> launches) const {
+    if (!options_.compile.dump_folder.empty()) {
+      KILN_RETURN_IF_ERROR(stages.CopyTo(options_.compile.dump_folder));
+    }
+    return WritePictures(options_.pictures, program_.name, *program_.module, stages.path(),
+                         launches);
   }
 
   Status Write(const std::vector<Literal>& values) const {
@@ -114,6 +144,7 @@ JudgeOptions JudgeOptions::ForTries() const {
   options.print = false;
   options.output_folder.clear();
   options.compile.dump_folder.clear();
+  options.pictures = {};
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include "tools/kiln_run/arguments.h"
 #include "tools/kiln_run/compare.h"
 #include "tools/kiln_run/compiled.h"
+#include "tools/kiln_run/pictures.h"
 #include "tools/kiln_run/program.h"
 
 namespace kiln::run {
@@ -25,6 +26,7 @@ struct JudgeOptions {
   std::string output_folder;  // empty: results are not written
   bool print = false;         // records have the arguments and results as text
   CompileSettings compile;
+  PictureOptions pictures;
 
   // The same for tries of other programs, of which nothing is written or printed.
   JudgeOptions ForTries() const;

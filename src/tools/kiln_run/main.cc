@@ -188,6 +188,16 @@ void AddResults(CLI::App& app, Arguments& a) {
   app.add_option("--outputs,--output_literals_file", judge.output_folder,
                  "write the results as .npy files into this folder")
       ->option_text("DIR");
+  const auto picture = [&](const char* name, std::string& folder, const char* what) {
+    app.add_flag(name, folder, what)->option_text("[=DIR]");
+  };
+  picture("--dot", judge.pictures.dot,
+          "write the graphs before and after the passes, for Graphviz: NAME.before.dot and "
+          "NAME.after.dot, here or in the folder");
+  picture("--svg", judge.pictures.svg, "the same as pictures in SVG");
+  picture("--html", judge.pictures.html,
+          "write a page for a browser, NAME.html: the graphs, the time of each kernel, and what "
+          "each pass changed");
   app.add_flag("--print,--print_literals", judge.print, "print arguments and results");
   app.add_flag("--json", a.run.json, "print one JSON document");
   app.add_flag("--isolate,--isolate_instructions", a.run.isolate,
@@ -220,6 +230,10 @@ std::string Finish(const CLI::App& app, Arguments& a) {
   judge.format = a.format == "hlo"         ? Format::kHlo
                  : a.format == "stablehlo" ? Format::kStableHlo
                                            : Format::kAuto;
+  for (std::string* folder : {&judge.pictures.dot, &judge.pictures.svg, &judge.pictures.html}) {
+    if (*folder == "true") *folder = ".";
+    if (*folder == "false") folder->clear();
+  }
   judge.has_reference = a.with_reference && a.reference != "none";
   judge.arguments.zeros = !a.random_inputs;
   judge.compile.disabled_passes = a.disabled_passes;

@@ -1,5 +1,6 @@
 #include "tools/kiln_run/program.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "ir/text.h"
@@ -32,11 +33,13 @@ Result<Program> ReadProgram(const std::string& path, Format format) {
   auto module = Read(program);
   if (!module.ok()) return tools::AtPlace(path, module.status());
   program.module = *std::move(module);
+  program.name = path == tools::kStandardInput ? program.module->name()
+                                               : std::filesystem::path(path).stem().string();
   return program;
 }
 
 Program ProgramOf(const ir::Module& module) {
-  return {Format::kHlo, ir::ToHloText(module), module.Clone()};
+  return {module.name(), Format::kHlo, ir::ToHloText(module), module.Clone()};
 }
 
 Result<Graph> GraphOf(kiln_context* context, const Program& program) {

@@ -13,6 +13,7 @@ namespace kiln::run {
 enum class Format { kAuto, kHlo, kStableHlo };
 
 struct Program {
+  std::string name;  // of its file, without folder and extension; or the module's
   Format format = Format::kHlo;
   std::string text;  // or bytecode
   std::unique_ptr<ir::Module> module;

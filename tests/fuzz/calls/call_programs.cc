@@ -52,6 +52,7 @@ void Fill(World& w, const GraphState* graph, CompileOptions& c) {
     if (c.folder.find('/') != 0) c.folder = Cat("/dev/null/", c.folder);
     o.dump_ptx_sm = w.Chance(50) ? 80 : static_cast<int32_t>(w.Between(0, 100));
     o.dump_large_constants = w.Chance(50);
+    o.dump_forms = static_cast<int32_t>(w.Chance(95) ? w.Between(0, 15) : w.WildNumber());
   }
   o.dump_folder = c.folder.data();
   o.dump_folder_length = c.folder.size();
@@ -75,11 +76,10 @@ void Fill(World& w, const GraphState* graph, CompileOptions& c) {
   // All that is compiled here is small.
   o.timeout_ns = int64_t{20'000'000'000};
   if (w.Chance(5)) o.timeout_ns = w.Chance(70) ? w.Between(1, 3'000'000) : w.Between(-3, 0);
-  if (w.Chance(1)) o.reserved = 1;
   c.text =
       Cat(c.symbols.size(), " symbols, passes ", c.passes.size(), ", replicas ", o.replicas,
-          ", partitions ", o.partitions, ", folder ", c.folder, ", ", c.aliases.size(),
-          " aliases, optimization ", o.optimization, ", verify ", o.verify,
+          ", partitions ", o.partitions, ", folder ", c.folder, ", forms ", o.dump_forms, ", ",
+          c.aliases.size(), " aliases, optimization ", o.optimization, ", verify ", o.verify,
           o.cancel ? ", cancel" : "", ", timeout ", o.timeout_ns, ", frozen {", Join(c.frozen, ","),
           "} '", c.frozen_names, "', memory limit ", o.memory_limit_bytes);
   for (const kiln_symbol_size& symbol : c.symbols)

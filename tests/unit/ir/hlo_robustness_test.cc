@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/dot.h"
+#include "draw/dot.h"
 #include "ir/specialise.h"
 #include "ir/verifier.h"
 #include "support/hlo.h"
@@ -77,7 +77,7 @@ void Use(const Module& module) {
   auto again = ParseHloText(printed);
   ASSERT_TRUE(again.ok()) << again.status().ToString() << "\n" << printed;
   EXPECT_EQ(ToHloText(**again), printed);
-  EXPECT_FALSE(ToDot(module).empty());
+  EXPECT_FALSE(draw::ToDot(module).empty());
   auto special = Specialise(module, {{"N", 3}});
   if (special.ok()) EXPECT_TRUE(Verify(**special).ok());
 }

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/dot.h"
+#include "draw/dot.h"
 #include "ir/verifier.h"
 #include "support/hlo.h"
 
@@ -125,7 +125,7 @@ TEST(FrontendAttributes, DotShowsDevicesAndCompilation) {
     a = f32[] negate(p), frontend_attributes={_XlaCompile="true",_XlaScope="jit_scope_3"}
     b = f32[] negate(a), frontend_attributes={_XlaCompile="false"}
     ROOT c = f32[] negate(b), frontend_attributes={other="x"}, control-predecessors={p})"));
-  const std::string dot = ToDot(*module);
+  const std::string dot = draw::ToDot(*module);
   for (std::string_view part :
        {"\\ndevice GPU:1\"", "\\njit jit_scope_3\"", "\\nno jit\"", "n0 -> n3 [style=dotted];"}) {
     EXPECT_NE(dot.find(part), std::string::npos) << part << " in " << dot;

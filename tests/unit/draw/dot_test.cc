@@ -1,4 +1,4 @@
-#include "ir/dot.h"
+#include "draw/dot.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,8 +10,15 @@
 #include "support/hlo.h"
 #include "support/labels.h"
 
-namespace kiln::ir {
+namespace kiln::draw {
 namespace {
+
+using ir::Computation;
+using ir::FindInstruction;
+using ir::Instruction;
+using ir::Module;
+using ir::ParseError;
+using ir::ParseOrDie;
 
 constexpr std::string_view kModule = R"(HloModule m
 add {
@@ -106,10 +113,10 @@ TEST(Dot, NamesCannotBreakTheFile) {
   ExpectDrawable(ToDot(module));
   // Names are what HLO's text can hold.
   EXPECT_EQ(p->name(), "x__");
-  EXPECT_EQ(ParseError(ToHloText(module)), "OK");
+  EXPECT_EQ(ParseError(ir::ToHloText(module)), "OK");
 }
 
 KILN_LABEL(text, "Dot");
 
 }  // namespace
-}  // namespace kiln::ir
+}  // namespace kiln::draw

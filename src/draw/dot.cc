@@ -1,63 +1,32 @@
-#include "ir/dot.h"
+#include "draw/dot.h"
 
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "draw/labels.h"
 #include "ir/text.h"
 #include "ir/text_values.h"
 
-namespace kiln::ir {
+namespace kiln::draw {
 namespace {
+
+using ir::Computation;
+using ir::Instruction;
+using ir::Module;
 
 // Graphviz takes minutes for larger graphs, which are unreadable anyway.
 constexpr int64_t kMaxNodes = 2000;
 constexpr size_t kMaxText = 60;
-constexpr int64_t kMaxLiteralElements = 8;
 
 // Inside a quoted string of DOT, whose own escapes ("\n", "\l") must not arise from the text.
 std::string Escape(std::string_view text) {
   std::string out;
-  for (char c : text.substr(0, kMaxText)) {
+  for (char c : BeginningOf(text, kMaxText)) {
     if (c == '"' || c == '\\') out += '\\';
     out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
-  // A cut in the middle of a character of UTF-8 would make the file invalid.
-  while (text.size() > kMaxText && !out.empty() && (out.back() & 0x80)) out.pop_back();
-  if (text.size() > kMaxText) out += "...";
   return out;
-}
-
-// The end of an op's name ("jit(f)/layer1/add"), which tells more than the beginning.
-std::string EndOf(std::string_view op_name) {
-  constexpr std::string_view kDots = "...";
-  if (op_name.size() <= kMaxText) return std::string(op_name);
-  op_name.remove_prefix(op_name.size() - (kMaxText - kDots.size()));
-  while (!op_name.empty() && (op_name[0] & 0xc0) == 0x80) op_name.remove_prefix(1);
-  return Cat(kDots, op_name);
-}
-
-bool Calls(Opcode opcode) {
-  for (std::string_view name : Split(InfoOf(opcode).attributes, ' ')) {
-    if (IsComputationAttribute(name)) return true;
-  }
-  return false;
-}
-
-// Where the op is to run and with what it is to be compiled, as lines of a label.
-std::string Marks(const Instruction& i) {
-  std::string lines;
-  if (const std::string* device = i.FindFrontendAttribute(kDeviceAttribute)) {
-    lines += Cat("\\ndevice ", Escape(*device));
-  }
-  const std::string* compile = i.FindFrontendAttribute(kCompileAttribute);
-  const std::string* scope = i.FindFrontendAttribute(kScopeAttribute);
-  if (compile || scope) {
-    lines += compile && *compile == "false" ? "\\nno jit" : "\\njit";
-    if (scope) lines += Cat(" ", Escape(*scope));
-  }
-  if (i.FindFrontendAttribute(kMustCompileAttribute)) lines += "\\nmust compile";
-  return lines;
 }
 
 class DotPrinter {
@@ -109,7 +78,7 @@ class DotPrinter {
       const std::string& op_name = fusion->op_name();
       Line(indent, "  label=\"fusion ", Escape(fusion->name()), "\\n",
            Escape(fusion->attributes().Text(Attr::kFusionKind)),
-           op_name.empty() ? "" : Cat("\\n", Escape(EndOf(op_name))),
+           op_name.empty() ? "" : Cat("\\n", Escape(EndOf(op_name, kMaxText))),
            "\"; style=\"filled,rounded\"; fillcolor=\"#f7f7f7\"; color=\"#666666\";");
     } else {
       bool entry = &computation == module_.entry();
@@ -135,17 +104,14 @@ class DotPrinter {
 
   void Node(const Instruction& i, std::string_view indent) {
     drawn_.insert(&i);
-    std::string label = Cat(Escape(i.name()), "\\n", OpcodeName(i.opcode()));
-    if (i.IsConstant() && i.shared_literal()) {
-      label += Cat(" ", Escape(i.literal().ToString(kMaxLiteralElements)));
-    }
+    std::string label = Cat(Escape(i.name()), "\\n", Escape(OpText(i)));
     for (const auto& [key, value] : i.attributes().entries()) {
       if (key == Attr::kSymbolic) continue;
       label += Cat("\\n", InfoOf(key).name, "=", Escape(AttributeText(i.attributes(), key)));
     }
-    label += Cat("\\n", Escape(ShapeText(i.shape(), !i.shape().is_row_major())));
-    if (!i.op_name().empty()) label += Cat("\\n", Escape(EndOf(i.op_name())));
-    label += Marks(i);
+    label += Cat("\\n", Escape(ir::ShapeText(i.shape(), !i.shape().is_row_major())));
+    if (!i.op_name().empty()) label += Cat("\\n", Escape(EndOf(i.op_name(), kMaxText)));
+    for (const std::string& mark : MarksOf(i)) label += Cat("\\n", Escape(mark));
     Line(indent, "  n", i.id(), " [label=\"", label, "\", fillcolor=\"", ColourOf(i.opcode()), "\"",
          i.IsRoot() ? ", penwidth=2" : "",
          i.op_name().empty() ? "" : Cat(", tooltip=\"", Escape(i.op_name()), "\""), "];");
@@ -192,17 +158,6 @@ class DotPrinter {
 
 }  // namespace
 
-std::string_view ColourOf(Opcode opcode) {
-  if (opcode == Opcode::kParameter) return "#fce8b2";
-  if (opcode == Opcode::kConstant) return "#eeeeee";
-  if (opcode == Opcode::kDot) return "#a7c7e7";
-  if (opcode == Opcode::kReduce) return "#d7bde2";
-  if (Calls(opcode)) return "#f5b7b1";
-  if (IsElementwise(opcode)) return IsTranscendental(opcode) ? "#c5e1a5" : "#dcedc8";
-  if (OpCostOf(opcode) == OpCost::kFree) return "#ffffff";
-  return "#b2dfdb";
-}
-
 std::string ToDot(const Module& module) { return DotPrinter(module).Print(); }
 
-}  // namespace kiln::ir
+}  // namespace kiln::draw
