@@ -7,6 +7,7 @@ which WRONG_COMPILER stands for, must be found out, and the mistake isolated and
 
 import json
 import os
+import resource
 import struct
 import subprocess
 import sys
@@ -76,10 +77,19 @@ ENTRY main {
   ROOT z = f32[16] add(x, y)
 }
 '''
+SWAPPED = '''HloModule swapped, input_output_alias={ {0}: (0, {}, must-alias), {1}: (1, {}, must-alias) }
+
+ENTRY main {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  ROOT z = (f32[4], f32[4]) tuple(y, x)
+}
+'''
 
 
 def npy(descr, shape, data):
-    header = str({'descr': descr, 'fortran_order': False, 'shape': shape}) + '\n'
+    header = str({'descr': descr, 'fortran_order': False, 'shape': shape})
+    header += ' ' * (-(len(header) + 11) % 64) + '\n'  # as NumPy aligns the elements
     return b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) + header.encode() + data
 
 
@@ -107,13 +117,19 @@ class KilnRun(unittest.TestCase):
             f.write(text)
         return path
 
-    def tool(self, *arguments, wrong=None, timeout=120):
+    def tool(self, *arguments, wrong=None, timeout=120, most_bytes=None):
+        def limit():
+            # Of private memory that is written: pages of mapped files are not counted.
+            resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
+            os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # stacks of threads are
+
         environment = dict(os.environ)
         environment.pop('XLA_FLAGS', None)
         if wrong:
             environment.update(LD_PRELOAD=WRONG, WRONG_OP=wrong[0], WRONG_AS=wrong[1])
         return subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=timeout,
-                              env=environment, cwd=self.folder)
+                              env=environment, cwd=self.folder,
+                              preexec_fn=limit if most_bytes else None)
 
     def reports(self, *arguments, **options):
         done = self.tool('--json', *arguments, **options)
@@ -300,6 +316,15 @@ class KilnRun(unittest.TestCase):
         [report] = self.reports('--iterations=4', self.write('donated.hlo', DONATED))
         self.assertEqual(report['verdict'], 'pass')
 
+    def test_donated_arguments_change_places(self):
+        path = self.write('swap.hlo', SWAPPED)
+        self.write('a.npy', npy('<f4', (4,), floats(1, 2, 3, 4)))
+        self.write('b.npy', npy('<f4', (4,), floats(5, 6, 7, 8)))
+        for platform in ('reference', 'cpu'):
+            self.reports(f'--platform={platform}', '--inputs=a.npy,b.npy', '--outputs=out', path)
+            self.assertEqual(read_npy(f'{self.folder}/out/result0.npy')[1], floats(5, 6, 7, 8))
+            self.assertEqual(read_npy(f'{self.folder}/out/result1.npy')[1], floats(1, 2, 3, 4))
+
     def test_dumps(self):
         path = self.write('good.hlo', GOOD)
         for flag in ('--dump-to=one', '--xla_dump_to=two'):
@@ -338,6 +363,42 @@ class KilnRun(unittest.TestCase):
         [report] = self.reports('--svg=file/in', path)
         self.assertEqual(report['failed_at'], 'pictures')
         self.assertIn('file/in', report['failure'])
+
+    def test_arguments_are_mapped(self):
+        # Without the memory for a copy, for the library or the evaluator.
+        count = 1 << 27
+        path = self.write('sum.hlo', f'''HloModule sum
+add {{ a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }}
+ENTRY main {{ w = f32[{count}] parameter(0)
+  zero = f32[] constant(0)
+  ROOT s = f32[] reduce(w, zero), dimensions={{0}}, to_apply=add }}
+''')
+        part = self.write('part.hlo', f'''ENTRY main {{ w = f32[{count}] parameter(0)
+  ROOT last = f32[2] slice(w), slice={{[{count - 2}:{count}]}} }}
+''')
+        header = json.dumps({'w': {'dtype': 'F32', 'shape': [count], 'data_offsets': [0, 4 * count]}})
+        header += ' ' * (-len(header) % 8)
+        self.write('w.safetensors', struct.pack('<Q', len(header)) + header.encode())
+        self.write('w.npy', npy('<f4', (count,), b''))
+        limit = 3 * count
+        for name in ('w.safetensors', 'w.npy'):
+            # Zeros that take no place on the disk.
+            file = f'{self.folder}/{name}'
+            os.truncate(file, os.path.getsize(file) + 4 * count)
+            with open(file, 'r+b') as opened:
+                opened.seek(-4, os.SEEK_END)
+                opened.write(floats(2.5))
+            for flag, program, expected in (('--reference=none', path, floats(2.5)),
+                                            ('--reference=reference', part, floats(0, 2.5))):
+                [report] = self.reports(flag, f'--inputs={name}', '--outputs=out', program,
+                                        most_bytes=limit)
+                self.assertEqual(report['verdict'], 'pass', report)
+                self.assertEqual(read_npy(f'{self.folder}/out/result0.npy')[1], expected)
+        # The limit is low enough: the same number of elements cannot be made up.
+        [report] = self.reports('--reference=none', part, most_bytes=limit)
+        self.assertEqual(report['verdict'], 'fail')
 
     def test_names_of_platforms(self):
         path = self.write('good.hlo', GOOD)

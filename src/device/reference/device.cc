@@ -53,25 +53,43 @@ class ReferenceExecutable : public runtime::LoadedExecutable {
     }));
     if (value.status().code() == Code::kCancelled) return Cancelled("the execution was cancelled");
     if (!value.ok()) return value.status();
+    // A result may be an argument, in the memory of which another result belongs.
+    Own(*value);
     next = 0;
     Write(*value, results, next);
     return OkStatus();
   }
 
  private:
+  // Whether an array's bytes are those of a literal: in row-major order, and any bits are elements.
+  static bool IsLiteralLike(const Shape& shape, const std::byte* memory) {
+    const auto alignment = static_cast<uintptr_t>(ByteWidth(PartOf(shape.type())));
+    return shape.is_row_major() && !IsPred(shape.type()) && BitWidth(shape.type()) >= 8 &&
+           shape.num_elements() > 0 && reinterpret_cast<uintptr_t>(memory) % alignment == 0;
+  }
+
   static Literal Read(const Shape& shape, std::span<const void* const> leaves, size_t& next) {
-    Literal literal(shape);
     if (shape.is_tuple()) {
+      Literal literal(shape);
       for (size_t i = 0; i < shape.elements().size(); ++i) {
         literal.elements()[i] = Read(shape.elements()[i], leaves, next);
       }
       return literal;
     }
     auto* memory = static_cast<std::byte*>(const_cast<void*>(leaves[next++]));
+    // Arguments outlive the run, in which nothing writes into them.
+    if (IsLiteralLike(shape, memory)) return Literal::Borrowed(shape, memory, nullptr);
+    Literal literal(shape);
     Transfer(shape, literal.data(), memory, false);
     // The user's bytes, which need not be values of the type.
     interp::Normalise(shape.type(), literal.data(), shape.num_elements());
     return literal;
+  }
+
+  // Elements that are borrowed become the literal's own.
+  static void Own(Literal& value) {
+    for (Literal& element : value.elements()) Own(element);
+    if (value.shape().is_array()) (void)value.data();
   }
 
   void Write(Literal& value, std::span<void* const> leaves, size_t& next) const {

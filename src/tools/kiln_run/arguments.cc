@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/strings.h"
@@ -15,9 +16,11 @@ namespace {
 
 // The place of an argument: an array in a parameter's value.
 struct Place {
-  std::string name, parameter;  // of the argument, and of its parameter
+  std::string name, parameter_name;  // of the argument, and of its parameter
+  size_t parameter;                  // its number
+  std::vector<int64_t> path;         // in tuples
   const Shape* shape;
-  Literal* value;
+  std::optional<Literal> given;
 };
 
 struct Given {
@@ -25,30 +28,33 @@ struct Given {
   FileArray array;
 };
 
-std::vector<Place> PlacesOf(const ir::Module& module, std::vector<Literal>& values) {
+std::vector<Place> PlacesOf(const ir::Module& module) {
   std::vector<Place> places;
-  for (size_t p = 0; p < values.size(); ++p) {
-    const ir::Instruction& parameter = *module.entry()->parameter(static_cast<int64_t>(p));
-    ForEachLeaf(parameter.shape(), [&](const Shape& shape, std::span<const int64_t> path) {
+  const std::span<ir::Instruction* const> parameters = module.entry()->parameters();
+  for (size_t number = 0; number < parameters.size(); ++number) {
+    const ir::Instruction* p = parameters[number];
+    ForEachLeaf(p->shape(), [&](const Shape& shape, std::span<const int64_t> path) {
       if (!shape.is_array()) return;
       std::string index;
-      Literal* value = &values[p];
-      for (int64_t k : path) {
-        index += Cat(".", k);
-        value = &value->elements()[static_cast<size_t>(k)];
-      }
-      const std::string& name =
-          parameter.op_name().empty() ? parameter.name() : parameter.op_name();
-      places.push_back({name + index, parameter.name() + index, &shape, value});
+      for (int64_t k : path) index += Cat(".", k);
+      const std::string& name = p->op_name().empty() ? p->name() : p->op_name();
+      places.push_back({name + index,
+                        p->name() + index,
+                        number,
+                        {path.begin(), path.end()},
+                        &shape,
+                        std::nullopt});
     });
   }
   return places;
 }
 
-Literal Zeros(const Shape& shape) {
-  if (!shape.is_tuple()) return Literal(shape);
+// A value of a shape with array(shape) for arrays and tokens.
+template <typename F>
+Literal Filled(const Shape& shape, const F& array) {
+  if (!shape.is_tuple()) return array(shape);
   std::vector<Literal> elements;
-  for (const Shape& element : shape.elements()) elements.push_back(Zeros(element));
+  for (const Shape& element : shape.elements()) elements.push_back(Filled(element, array));
   return Literal::Tuple(std::move(elements));
 }
 
@@ -71,28 +77,42 @@ void Enlarge(Literal& value) {
   }
 }
 
-std::vector<Literal> MadeUp(const ir::Module& module, const ArgumentSource& source) {
-  std::vector<Literal> values;
-  if (source.zeros) {
-    for (const ir::Instruction* p : module.entry()->parameters()) {
-      values.push_back(Zeros(p->shape()));
-    }
-    return values;
-  }
-  values = ir::SampleArguments(module, source.seed);
-  if (source.large_floats) std::ranges::for_each(values, Enlarge);
-  return values;
-}
+// Makes values of parameters up.
+class Maker {
+ public:
+  Maker(const ir::Module& module, const ArgumentSource& source)
+      : module_(module), source_(source), sampler_(module) {}
 
-// Fails if values of the parameters' shapes take more than half of the machine's memory.
-Status CheckMemory(const ir::Module& module) {
+  Literal Make(size_t number) const {
+    const ir::Instruction& parameter = *module_.entry()->parameter(static_cast<int64_t>(number));
+    if (source_.zeros) {
+      return Filled(parameter.shape(), [](const Shape& shape) { return Literal(shape); });
+    }
+    // As ir::SampleArguments does for all of them.
+    Literal value = sampler_.Sample(parameter, source_.seed + number);
+    if (source_.large_floats) Enlarge(value);
+    return value;
+  }
+
+ private:
+  const ir::Module& module_;
+  const ArgumentSource& source_;
+  const ir::Sampler sampler_;
+};
+
+// Fails if the values of the parameters to be made up take more than half of the machine's memory.
+Status CheckMemory(const ir::Module& module, const std::vector<bool>& is_made_up) {
   double bytes = 0;
-  for (const ir::Instruction* p : module.entry()->parameters()) {
-    ForEachLeaf(p->shape(), [&](const Shape& shape, auto) {
-      double elements = shape.is_array() ? 1 : 0;
-      for (int64_t size : shape.dims()) elements *= static_cast<double>(size);
-      if (shape.is_array()) bytes += elements * static_cast<double>(ByteWidth(shape.type()));
-    });
+  for (size_t p = 0; p < is_made_up.size(); ++p) {
+    if (!is_made_up[p]) continue;
+    ForEachLeaf(module.entry()->parameter(static_cast<int64_t>(p))->shape(),
+                [&](const Shape& shape, auto) {
+                  double elements = shape.is_array() ? 1 : 0;
+                  for (int64_t size : shape.dims()) elements *= static_cast<double>(size);
+                  if (shape.is_array()) {
+                    bytes += elements * static_cast<double>(ByteWidth(shape.type()));
+                  }
+                });
   }
   const double memory =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
@@ -101,32 +121,57 @@ Status CheckMemory(const ir::Module& module) {
                            static_cast<int64_t>(memory / 1e9));
 }
 
-Status Put(const Given& given, const Place& place, size_t number) {
+// The parameters' values: what is given as it is, the others made up.
+Result<std::vector<Literal>> ValuesOf(const ir::Module& module, const ArgumentSource& source,
+                                      std::vector<Place>& places) {
+  std::vector<bool> is_made_up(module.entry()->parameters().size(), false);
+  for (const Place& place : places) {
+    if (!place.given) is_made_up[place.parameter] = true;
+  }
+  KILN_RETURN_IF_ERROR(CheckMemory(module, is_made_up));
+  const Maker maker(module, source);
+  std::vector<Literal> values;
+  for (size_t p = 0; p < is_made_up.size(); ++p) {
+    // Without memory where arrays will be put.
+    values.push_back(is_made_up[p]
+                         ? maker.Make(p)
+                         : Filled(module.entry()->parameter(static_cast<int64_t>(p))->shape(),
+                                  [](const Shape& shape) {
+                                    return shape.is_array() ? Literal() : Literal(shape);
+                                  }));
+  }
+  for (Place& place : places) {
+    if (!place.given) continue;
+    Literal* value = &values[place.parameter];
+    for (int64_t k : place.path) value = &value->elements()[static_cast<size_t>(k)];
+    *value = *std::move(place.given);
+  }
+  return values;
+}
+
+Status Put(const Given& given, size_t number, Place& place) {
   auto value = AsShape(given.array, *place.shape);
   if (!value.ok()) {
     return value.status().WithContext(Cat(given.file, given.array.name.empty() ? "" : ": ",
                                           given.array.name, ": argument ", number, " (", place.name,
                                           ")"));
   }
-  *place.value = *std::move(value);
+  place.given = *std::move(value);
   return OkStatus();
 }
 
 }  // namespace
 
 Result<Arguments> MakeArguments(const ir::Module& module, const ArgumentSource& source) {
-  KILN_RETURN_IF_ERROR(CheckMemory(module));
   Arguments arguments;
-  arguments.values = MadeUp(module, source);
-  const std::vector<Place> places = PlacesOf(module, arguments.values);
-  arguments.seeded = places.size();
+  std::vector<Place> places = PlacesOf(module);
   std::vector<Given> given;
   for (const std::string& file : source.files) {
     KILN_ASSIGN_OR_RETURN(std::vector<FileArray> arrays, ReadArrays(file));
     for (FileArray& array : arrays) given.push_back({file, std::move(array)});
   }
   std::map<std::string_view, size_t> by_name;
-  for (size_t k = places.size(); k-- > 0;) by_name[places[k].parameter] = k;
+  for (size_t k = places.size(); k-- > 0;) by_name[places[k].parameter_name] = k;
   for (size_t k = places.size(); k-- > 0;) by_name[places[k].name] = k;
   const bool named =
       std::ranges::any_of(given, [&](const Given& g) { return by_name.contains(g.array.name); });
@@ -135,7 +180,6 @@ Result<Arguments> MakeArguments(const ir::Module& module, const ArgumentSource& 
                            " arrays in the files, and the program has ", places.size(),
                            " arguments");
   }
-  std::vector<bool> is_given(places.size());
   for (size_t k = 0; k < given.size(); ++k) {
     size_t number = k;
     if (named) {
@@ -146,10 +190,11 @@ Result<Arguments> MakeArguments(const ir::Module& module, const ArgumentSource& 
       }
       number = found->second;
     }
-    KILN_RETURN_IF_ERROR(Put(given[k], places[number], number));
-    is_given[number] = true;
+    KILN_RETURN_IF_ERROR(Put(given[k], number, places[number]));
   }
-  arguments.seeded = static_cast<size_t>(std::ranges::count(is_given, false));
+  arguments.seeded = static_cast<size_t>(
+      std::ranges::count_if(places, [](const Place& place) { return !place.given; }));
+  KILN_ASSIGN_OR_RETURN(arguments.values, ValuesOf(module, source, places));
   return arguments;
 }
 
