@@ -85,9 +85,12 @@ END
   install $missing
 fi
 
-# Nobody is asked for a password because of these.
+# Nobody is asked for a password because of these, and each is tried once in a tree.
 [ -z "$sudo" ] || sudo="sudo -n"
+tried=build/optional_packages
 for package in $extra; do
+  ! grep -qsx "$package" $tried || continue
+  [ ! -d build ] || echo "$package" >>$tried
   echo "Installing, if possible: $package"
   install "$package" || echo "Tests that need $package are skipped."
 done
