@@ -2,7 +2,7 @@
 
 import ctypes
 import math
-from typing import Any, Iterable, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, NamedTuple, Optional, Tuple
 
 from ._dtypes import NATIVE, DType, DTypeLike, dtype_name, dtype_number, number_of_type_string
 from ._library import lib
@@ -116,10 +116,20 @@ def shape_of(function: Any, *arguments: Any) -> Shape:
     return read_shape(struct)
 
 
+_MOST_SHAPES = 1024
+_shapes: Dict[Any, Shape] = {}
+
+
 def read_shape(struct: ShapeStruct) -> Shape:
-    """The shape in a struct of the library."""
+    """The shape in a struct of the library. Equal shapes are mostly one object."""
     dims = tuple(struct.dims[:struct.rank]) if struct.dims else ()
-    return Shape(dtype_name(struct.dtype), dims, struct.byte_size)
+    key = struct.dtype, dims
+    shape = _shapes.get(key)
+    if shape is None:
+        if len(_shapes) >= _MOST_SHAPES:
+            _shapes.clear()
+        shape = _shapes[key] = Shape(dtype_name(struct.dtype), dims, struct.byte_size)
+    return shape
 
 
 def _with_interface(source: Any, dtype: Optional[int], copy: bool) -> Tuple[Any, Optional[int]]:

@@ -3,7 +3,7 @@
 import ctypes
 import math
 import sys
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 from ._arrays import Shape
 from ._dtypes import dtype_number, numpy_dtype
@@ -19,7 +19,7 @@ class Lender:
     """Makes buffers of arrays for one argument of an executable."""
 
     __slots__ = ('_ndarray', '_numpy', '_shape', '_rank', '_dims', '_place', '_number', '_size',
-                 '_device', '_fixed')
+                 '_device', '_fixed', '_last')
 
     def __init__(self, device: Device, shape: Shape) -> None:
         self._ndarray = getattr(sys.modules.get('numpy'), 'ndarray', None)
@@ -29,6 +29,8 @@ class Lender:
         self._place = _addressof(self._dims)
         self._number, self._size = dtype_number(shape.dtype), shape.byte_size
         self._device = device
+        # The last buffer, with its address: arrays are often passed again.
+        self._last: Tuple[int, Optional[Buffer]] = 0, None
         # Integers of less than a byte have other bytes in NumPy.
         self._fixed = self._size > 0 and math.prod(self._shape) > 0 and shape.dtype not in (
             's2', 's4')
@@ -45,9 +47,14 @@ class Lender:
             address = _addressof(_from_buffer(array))
         except (TypeError, ValueError, BufferError):
             return None
+        last = self._last
+        if last[0] == address:
+            return last[1]
         place = ctypes.c_void_p()
         error = _borrow(self._device._as_parameter_, self._number, self._place,
                         self._rank, address, self._size, None, _addressof(place))
         if error is not None:
             raise_error(error)
-        return Buffer(place.value or 0)
+        buffer = Buffer(place.value or 0)
+        self._last = address, buffer
+        return buffer

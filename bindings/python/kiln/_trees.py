@@ -7,7 +7,7 @@ from ._dtypes import DType, numpy_dtype
 from .device import Buffer
 from .value import Value
 
-_LEAF = '*'
+LEAF = '*'
 
 
 def flatten(tree: Any, leaves: List[Any]) -> Any:
@@ -20,7 +20,7 @@ def flatten(tree: Any, leaves: List[Any]) -> Any:
         if type(tree) is Value and tree.dtype.kind == 'tuple':
             return tuple, tuple([flatten(child, leaves) for child in tree])
         leaves.append(tree)
-        return _LEAF
+        return LEAF
     if isinstance(tree, dict):
         return dict, tuple([flatten(child, leaves) for child in tree.values()]), tuple(tree)
     kind = type(tree)
@@ -33,7 +33,7 @@ def unflatten(structure: Any, leaves: Iterator[Any]) -> Any:
     """The tree of a structure with these leaves."""
     if structure is None:
         return None
-    if structure is _LEAF:
+    if structure is LEAF:
         return next(leaves)
     kind = structure[0]
     children = [unflatten(child, leaves) for child in structure[1]]
@@ -46,7 +46,7 @@ def paths(structure: Any, path: str) -> Iterator[str]:
     """A name for each leaf, such as 'params.weights.0'."""
     if structure is None:
         return
-    if structure is _LEAF:
+    if structure is LEAF:
         yield path
         return
     keys = structure[2] if structure[0] is dict else getattr(
@@ -59,7 +59,7 @@ def paths(structure: Any, path: str) -> Iterator[str]:
 
 # Element type and sizes of an argument, and whether it is a number.
 Spec = Tuple[str, Tuple[int, ...], bool]
-_NUMBERS: Dict[type, Spec] = {bool: ('pred', (), True), int: ('s64', (), True),
+NUMBERS: Dict[type, Spec] = {bool: ('pred', (), True), int: ('s64', (), True),
                                float: ('f64', (), True), complex: ('c128', (), True)}
 _names: Dict[Any, str] = {}  # of NumPy's types
 
@@ -71,13 +71,19 @@ def _name_of(dtype: Any) -> str:
     return name
 
 
+def is_array(leaf: Any) -> bool:
+    """Whether it is exactly an array of NumPy's."""
+    numpy = sys.modules.get('numpy')
+    return numpy is not None and type(leaf) is numpy.ndarray
+
+
 def spec_of(leaf: Any) -> Optional[Spec]:
     """The spec of a number, an array of NumPy's or a buffer; None for other objects."""
     kind = type(leaf)
     if kind is Buffer:
         shape = leaf.shape
         return shape.dtype, shape.dims, False
-    number = _NUMBERS.get(kind)
+    number = NUMBERS.get(kind)
     if number is not None:
         return number
     numpy = sys.modules.get('numpy')
@@ -85,7 +91,7 @@ def spec_of(leaf: Any) -> Optional[Spec]:
         return _name_of(leaf.dtype), leaf.shape, isinstance(leaf, numpy.generic)
     for base in (int, float, complex):  # an IntEnum is an int
         if isinstance(leaf, base):
-            return _NUMBERS[base]
+            return NUMBERS[base]
     return None
 
 

@@ -11,7 +11,7 @@ from ._arrays import Shape, Shaped, host_array, shape_of
 from ._dtypes import DType, DTypeLike, checked_number, dtype_number
 from ._handle import Handle, drop, forget, held, hold
 from ._interrupt import Job, wait
-from ._library import KilnError, borrowed_error, decoded, ints, lib, made
+from ._library import KilnError, borrowed_error, decoded, ints, lean, lib, made
 from ._table import Code
 
 
@@ -209,7 +209,7 @@ class Buffer(Handle, Shaped):
         readonly: executions must not write it
     """
 
-    __slots__ = ('readonly', '_pending', '_shape', '_view')
+    __slots__ = ('readonly', '_pending', '_shape', '_view', '_home')
     _noun = 'buffer'
     _instead = ': numpy.asarray(buffer) can'
     readonly: bool
@@ -217,12 +217,22 @@ class Buffer(Handle, Shaped):
     _pending: Union[bool, Job]
     _shape: Optional[Shape]
     _view: Any  # a weak reference to what NumPy's arrays in its memory keep
+    _home: Optional[int]  # the address of its device, once that was asked for
 
-    def __init__(self, address: int, readonly: bool = False, pending: bool = False) -> None:
+    def __init__(self, address: int, readonly: bool = False, pending: bool = False,
+                 shape: Optional[Shape] = None, home: Optional[int] = None) -> None:
         self._as_parameter_ = address
         self.readonly = readonly
         self._pending = pending
-        self._shape = self._view = None
+        self._shape = shape
+        self._view = None
+        self._home = home
+
+    def __del__(self) -> None:
+        try:
+            _release(self._as_parameter_)
+        except ctypes.ArgumentError:
+            pass  # it is closed
 
     # --- Properties
 
@@ -424,6 +434,7 @@ class Buffer(Handle, Shaped):
     __hash__ = object.__hash__
 
 
+_release = lean('kiln_buffer_release')
 # The types that Python's struct module has.
 _CODES = {'pred': '?', 's8': 'b', 's16': 'h', 's32': 'i', 's64': 'q', 'u8': 'B', 'u16': 'H',
           'u32': 'I', 'u64': 'Q', 'f16': 'e', 'f32': 'f', 'f64': 'd', 'c64': 'ff', 'c128': 'dd',

@@ -168,12 +168,13 @@ class Executable(Handle):
 
     __slots__ = ('_device', '_numbers', '_argument_count', '_result_count', '_argument_shapes',
                  '_result_shapes', '_aliases', '_frames', '_lenders', '_options', '_is_brief',
-                 '_stays')
+                 '_stays', '_home')
     _noun = 'executable'
 
     def __init__(self, address: int, calls_python: bool = False) -> None:
         super().__init__(address)
         self._device = Device.borrowed(lib.kiln_executable_device(self))
+        self._home = self._device._as_parameter_
         count: int = lib.kiln_executable_argument_count(self)
         # Those that executions take.
         self._numbers = [i for i in range(count)
@@ -196,6 +197,7 @@ class Executable(Handle):
     def close(self) -> None:
         """Releases it; executions continue."""
         super().close()
+        self._lenders = None
         self._device.close()
 
     @property
@@ -252,10 +254,13 @@ class Executable(Handle):
     @property
     def result_shapes(self) -> List[Shape]:
         """The shapes of the results."""
+        return list(self._known_results())
+
+    def _known_results(self) -> List[Shape]:
         if self._result_shapes is None:
             self._result_shapes = [shape_of(lib.kiln_executable_result_shape, self, i)
                                    for i in range(self._result_count)]
-        return list(self._result_shapes)
+        return self._result_shapes
 
     @property
     def aliases(self) -> Dict[int, int]:
@@ -344,10 +349,11 @@ class Executable(Handle):
                      self._result_count)
         if error is not None:
             raise_error(error)
+        shapes, home = self._result_shapes or self._known_results(), self._home
         made_buffers = []
         at = 0
         for address in results:
-            made_buffers.append(Buffer(address))
+            made_buffers.append(Buffer(address, False, False, shapes[at], home))
             results[at] = None
             at += 1
         self._frames.append(frame)

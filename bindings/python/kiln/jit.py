@@ -14,7 +14,8 @@ from ._library import KilnError, lean
 from ._operators import as_number
 from ._signatures import Family, Layout, Sizes, Symbolic
 from ._table import Code
-from ._trees import Spec, flatten, number_array, paths, spec_of, unflatten
+from ._trees import (LEAF, NUMBERS, Spec, flatten, is_array, number_array, paths, spec_of,
+                     unflatten)
 from .context import Context, default_context
 from .device import Buffer, Device
 from .executable import Executable
@@ -54,6 +55,14 @@ class _Program:
         self.family: Optional[Family] = None  # which lives as long as a program of it
 
 
+def _home_of(buffer: Buffer) -> int:
+    """The address of a buffer's device."""
+    home = buffer._home
+    if home is None:
+        home = buffer._home = _device_of(buffer._as_parameter_)
+    return home
+
+
 def _runner(compiled: Union[Executable, Function], context: Context, device: Device
             ) -> Callable[[List[Any]], List[Buffer]]:
     """A call of a compiled graph, with arguments from any device, of any context."""
@@ -63,11 +72,66 @@ def _runner(compiled: Union[Executable, Function], context: Context, device: Dev
 
     def run(leaves: List[Any]) -> List[Buffer]:
         for i, leaf in enumerate(leaves):
-            if type(leaf) is Buffer and _device_of(leaf._as_parameter_) not in homes:
+            if type(leaf) is Buffer and _home_of(leaf) not in homes:
                 leaves[i] = leaf.to(device)
         return compiled(*leaves)
 
     return run
+
+
+class _Recent:
+    """The program of the last call, with the arguments that it is for: buffers, arrays and numbers,
+    known again without their signature."""
+
+    __slots__ = ('context', '_program', '_tokens')
+
+    def __init__(self, context: Context, program: _Program, tokens: List[Any]) -> None:
+        self.context, self._program, self._tokens = context, program, tokens
+
+    @classmethod
+    def of(cls, context: Context, args: Tuple[Any, ...], program: _Program
+           ) -> 'Optional[_Recent]':
+        """Of a call; None for arguments of other kinds."""
+        tokens: List[Any] = []
+        for argument in args:
+            kind = type(argument)
+            if kind is Buffer:
+                tokens.append((kind, argument.shape, None))
+            elif kind in NUMBERS:
+                tokens.append((kind, None, NUMBERS[kind][0]))
+            elif is_array(argument):
+                tokens.append((kind, argument.shape, argument.dtype))
+            else:
+                return None
+        return cls(context, program, tokens)
+
+    def leaves_of(self, args: Tuple[Any, ...]) -> Optional[List[Any]]:
+        """The program's arguments, if these are such."""
+        leaves = list(args)
+        if len(leaves) != len(self._tokens):
+            return None
+        at = 0
+        for kind, dims, dtype in self._tokens:
+            argument = leaves[at]
+            if type(argument) is not kind:
+                return None
+            if kind is Buffer:
+                if argument._shape is not dims:
+                    return None
+            elif dims is None:
+                leaves[at] = number_array(argument, dtype)
+            elif argument.shape != dims or argument.dtype != dtype:
+                return None
+            at += 1
+        return leaves
+
+    def results_of(self, leaves: List[Any]) -> Any:
+        """What the program makes of them."""
+        run = self._program.run
+        assert run is not None
+        results = run(leaves)
+        structure = self._program.structure
+        return results[0] if structure is LEAF else unflatten(structure, iter(results))
 
 
 class Jitted:
@@ -107,6 +171,7 @@ class Jitted:
             weakref.WeakValueDictionary())
         self._hits = self._misses = 0
         self._device_used: Optional[Tuple[Context, Device]] = None
+        self._recent: Optional[_Recent] = None
 
     def __repr__(self) -> str:
         return '<kiln.jit {}>'.format(getattr(self, '__qualname__', self.__wrapped__))
@@ -132,6 +197,13 @@ class Jitted:
         """Calls the function, compiled. With a value of a graph, as in another function that is
         traced, it becomes part of that graph.
         """
+        recent = self._recent
+        if recent is not None and not kwargs:
+            again = recent.leaves_of(args)
+            if again is not None and self._place()[0] is recent.context:
+                with self._lock:
+                    self._hits += 1
+                return recent.results_of(again)
         leaves: List[Any] = []
         static, dynamic, named = self._split(args, kwargs)
         structure = flatten((dynamic, named), leaves)
@@ -148,6 +220,8 @@ class Jitted:
             if program.failed:
                 program = self._program(key)
         results = program.run(leaves)  # may trace the function, so the structure is read after it
+        if not kwargs and not self._static:
+            self._recent = _Recent.of(context, args, program)
         return unflatten(program.structure, iter(results))
 
     def _split(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]
@@ -406,6 +480,7 @@ class Jitted:
         """Drops all programs, and sets the counts to 0."""
         with self._lock:
             self._programs.clear()
+            self._recent = None
             self._hits = self._misses = 0
 
 

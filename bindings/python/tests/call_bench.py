@@ -21,6 +21,12 @@ def microseconds(function, rounds=200, number=200):
     return min(timeit.repeat(function, number=number, repeat=rounds)) / number * 1e6
 
 
+def ten(function, x):
+    """The function of its own result."""
+    for _ in range(10):
+        x = function(x)
+
+
 def measure(context):
     """Names and microseconds."""
     array = kiln.full(8, 1, 'f32')
@@ -33,6 +39,10 @@ def measure(context):
     yield 'four arrays', microseconds(lambda: more(array, array, array, array))
     yield 'an array that is not aligned', microseconds(lambda: plain(numpy.ones(9, 'f4')[1:]))
     yield 'into a given buffer', microseconds(lambda: plain.run([buffer], [out]))
+    jitted = kiln.jit(lambda x: x + 1, context=context)
+    yield 'kiln.jit, one buffer', microseconds(lambda: jitted(buffer))
+    yield 'kiln.jit, one array', microseconds(lambda: jitted(array))
+    yield 'kiln.jit, ten one after another', microseconds(lambda: ten(jitted, buffer), number=20) / 10
     yield 'start and wait', microseconds(lambda: plain.start([buffer])[1].wait())
     yield 'numpy.asarray of a result', microseconds(lambda: numpy.asarray(buffer))
     yield 'float of a result', microseconds(lambda: float(total))

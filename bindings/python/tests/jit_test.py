@@ -306,6 +306,38 @@ class JitTest(unittest.TestCase):
         self.assertEqual(traced, [1, 2, 3, 2])
         self.assertEqual(count.cache_info(), kiln.CacheInfo(2, 4, 2, 2))
 
+    def test_calls_of_one_kind_after_another(self):
+        @self.jit
+        def scaled(x, by):
+            return x * by
+
+        x, longer = numpy.arange(3, dtype=F32), numpy.arange(4, dtype=F32)
+        for argument in x, scaled(x, 1.0), scaled(x, 1.0), longer, x.astype('f8'), x:
+            for by in 2.0, 3.0, 2, numpy.float64(2):
+                number = float(by) if isinstance(by, numpy.float64) else by
+                wanted = numpy.asarray(argument) * number
+                for _ in range(2):
+                    self.check(scaled(argument, by), wanted)
+        x[:] = 7  # in the same memory
+        self.check(scaled(x, 2.0), [F32(14)] * 3)
+        self.check(scaled(x[::-1], 2.0), [F32(14)] * 3)
+        self.assertRaises(TypeError, scaled, x)
+        # f32[3], f32[4] and f64[3] by an f64 and by an s64, and the call that fails.
+        self.assertEqual(scaled.cache_info()[:2], (6 * 4 * 2 + 2 + 2 - 6, 7))
+        scaled.cache_clear()
+        self.check(scaled(x, 2.0), [F32(14)] * 3)
+        self.assertEqual(scaled.cache_info()[:2], (0, 1))
+
+    def test_buffers_of_freed_arrays_are_not_taken_for_others(self):
+        @self.jit
+        def double(x):
+            return x + x
+
+        for i in range(100):
+            x = numpy.full(1000, i, F32)  # mostly where the one before was
+            self.check(double(x), 2 * x)
+            del x
+
     def test_threads_share_one_compilation(self):
         traced, errors, sums = [], [], []
         entered = threading.Event()
