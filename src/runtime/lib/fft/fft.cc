@@ -25,6 +25,8 @@ constexpr int64_t kMostPieces = 16;
 // Longer rows are transformed one by one, by their columns; columns likewise, through a row.
 constexpr int64_t kLongRow = 512;
 constexpr int64_t kLongColumn = 4096;
+// Arrays of this size stay in the second-level cache.
+constexpr int64_t kNearBytes = 1 << 18;
 
 int64_t PiecesOf(int64_t points) {
   return std::clamp<int64_t>(points / kPointsOfPiece, 1, kMostPieces);
@@ -88,7 +90,7 @@ template <typename T>
 class Columns {
  public:
   Columns(int64_t n, int64_t inner, const Kernels<T>& kernels)
-      : n_(n), inner_(inner), kernels_(kernels) {
+      : n_(n), inner_(inner), scratch_bytes_(ScratchBytes(n)), kernels_(kernels) {
     if (n > kLongColumn) {
       row_.emplace(n, kernels);
     } else {
@@ -106,7 +108,7 @@ class Columns {
   void Run(const kiln_frame* frame, T* data, int64_t arrays, bool inverse, std::byte* scratch,
            int64_t pieces) const {
     const int64_t step = row_ ? 1 : kernels_.width, groups = (inner_ + step - 1) / step;
-    const int64_t items = arrays * groups, own = ScratchBytes(n_);
+    const int64_t items = arrays * groups, own = scratch_bytes_;
     ForEach(frame, pieces, [&](int64_t piece) {
       std::byte* memory = scratch + piece * own;
       for (int64_t i = items * piece / pieces; i < items * (piece + 1) / pieces; ++i) {
@@ -142,6 +144,7 @@ class Columns {
   }
 
   const int64_t n_, inner_;
+  const int64_t scratch_bytes_;  // of a piece
   const Kernels<T>& kernels_;
   std::optional<LanePlan<T>> lanes_;
   std::optional<RowPlan<T>> row_;
@@ -155,7 +158,9 @@ class RowTransform {
       : d_(d),
         kernels_(kernels),
         length_(LengthOf(d)),
-        by_lanes_(length_ <= kLongRow && d.count >= kernels.width / 2) {
+        scratch_bytes_(ScratchBytes(d)),
+        by_lanes_(length_ <= kLongRow && d.count >= kernels.width / 2),
+        are_far_(2 * d.points() * static_cast<int64_t>(sizeof(T)) > kNearBytes) {
     if (by_lanes_) {
       lanes_.emplace(length_, kernels);
     } else {
@@ -180,7 +185,7 @@ class RowTransform {
 
   void Run(const kiln_frame* frame, const T* from, T* to, T scale, std::byte* scratch,
            int64_t pieces) const {
-    const int64_t own = ScratchBytes(d_), step = RowsAtOnce();
+    const int64_t own = scratch_bytes_, step = RowsAtOnce();
     const int64_t items = (d_.count + step - 1) / step;
     ForEach(frame, pieces, [&](int64_t piece) {
       std::byte* memory = scratch + piece * own;
@@ -192,7 +197,10 @@ class RowTransform {
         if (by_lanes_) {
           RunLanes(in, out, rows, scale, memory);
         } else {
-          RunRows(in, out, rows, scale, memory);
+          const bool is_last = !are_far_ || i + 1 == items * (piece + 1) / pieces;
+          const NextRow<T> next{is_last ? nullptr : in + NumbersIn(),
+                                is_last ? nullptr : out + NumbersOut()};
+          RunRows(in, out, rows, scale, memory, next);
         }
       }
     });
@@ -265,20 +273,21 @@ class RowTransform {
   }
 
   // One row, or a pair of them.
-  void RunRows(const T* in, T* out, int64_t rows, T scale, std::byte* memory) const {
+  void RunRows(const T* in, T* out, int64_t rows, T scale, std::byte* memory,
+               const NextRow<T>& next) const {
     const int64_t n = d_.n;
     T* row = reinterpret_cast<T*>(memory);
     std::byte* rest = memory + Aligned((length_ + 1) * 2 * static_cast<int64_t>(sizeof(T)));
     if (!InPairs()) {
       switch (d_.rows) {
         case Rows::kComplex:
-          return row_->Run(in, out, d_.inverse, scale, rest);
+          return row_->Run(in, out, d_.inverse, scale, rest, next);
         case Rows::kFromReal:
-          row_->Run(in, out, false, scale, rest);
+          row_->Run(in, out, false, scale, rest, next);
           return kernels_.real_row(out, roots_.data(), length_, out);
         case Rows::kToReal:
           kernels_.complex_row(in, roots_.data(), length_, row);
-          return row_->Run(row, out, true, scale, rest);
+          return row_->Run(row, out, true, scale, rest, {nullptr, next.to});
       }
     }
     const bool pair = rows == 2;
@@ -320,7 +329,9 @@ class RowTransform {
   const Description d_;
   const Kernels<T>& kernels_;
   const int64_t length_;
+  const int64_t scratch_bytes_;  // of a piece
   const bool by_lanes_;
+  const bool are_far_;  // from memory
   std::optional<LanePlan<T>> lanes_;
   std::optional<RowPlan<T>> row_;
   std::vector<T> roots_;

@@ -50,6 +50,13 @@ class LanePlan {
   std::unique_ptr<Convolution> convolution_;
 };
 
+// The rows of the transform after the one at hand, which is asked for ahead of it; null for none.
+template <typename T>
+struct NextRow {
+  const T* from = nullptr;
+  T* to = nullptr;
+};
+
 // One row of complex numbers, in memory order.
 template <typename T>
 class RowPlan {
@@ -61,7 +68,8 @@ class RowPlan {
   static int64_t ScratchBytes(int64_t n);
   // `from` and `to` may be equal. With `inverse` conjugate roots are used; the result is multiplied
   // by `scale`.
-  void Run(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
+  void Run(const T* from, T* to, bool inverse, T scale, std::byte* scratch,
+           const NextRow<T>& next = {}) const;
 
  private:
   enum class Kind { kLanes, kColumns, kBluestein, kRader };
@@ -81,7 +89,8 @@ class RowPlan {
   void MakeSpectrum(std::vector<T> kernel);
   // Of block after block of rows, their columns as elements.
   T* TurnedIn(std::byte* scratch) const;
-  void RunColumns(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
+  void RunColumns(const T* from, T* to, bool inverse, T scale, std::byte* scratch,
+                  const NextRow<T>& next = {}) const;
   void RunRader(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
   // The first n elements of `from`, times the chirp if there is one, convolved with the kernel, and
   // again times the chirp. If `sum` is not null it gets the sum of all elements.
