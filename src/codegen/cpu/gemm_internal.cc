@@ -252,6 +252,10 @@ Status Check(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
   if ((s.kind == kernel::GemmKind::kInner && !p.k_outer.empty()) || (s.pack_a && !p.IsLinearA())) {
     return InvalidArgument("a gemm whose sum has several levels cannot have this schedule: ", p);
   }
+  if (s.by_columns && (p.a_m != 1 || s.pack_a || s.b != kernel::GemmB::kInPlace ||
+                       s.n_panels != 1 || s.mr % s.lanes != 0)) {
+    return InvalidArgument("a gemm by columns needs contiguous rows in place: ", p);
+  }
   if (s.items < 1 || s.mr < 1 || s.nv < 1) return InvalidArgument("incomplete gemm schedule");
   return OkStatus();
 }

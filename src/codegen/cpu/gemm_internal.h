@@ -157,6 +157,12 @@ struct TileOperands {
 // Emits the loops over k; the accumulators, row by row (mr * nv vectors).
 std::vector<llvm::Value*> EmitOuterTile(Emitter& e, const TileOperands& operands);
 
+// One step of k of a tile whose schedule goes by columns, into accumulators by vectors of rows and
+// then columns; and these as the rows of an outer tile.
+void ColumnsStep(Emitter& e, const TileOperands& operands, llvm::Value* a, llvm::Value* b, int step,
+                 std::vector<llvm::Value*>& accumulators);
+std::vector<llvm::Value*> RowsOfColumns(Emitter& e, const std::vector<llvm::Value*>& accumulators);
+
 // Emits mr * nr inner products; scalars, row by row.
 std::vector<llvm::Value*> EmitInnerTile(Emitter& e, const TileOperands& operands);
 

@@ -20,6 +20,7 @@ Value* RowOffset(Emitter& e, const TileOperands& o, int i) {
 // One step of k: mr splats of A times nv vectors of B, into the accumulators.
 void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
                std::vector<Value*>& accumulators) {
+  if (e.s.by_columns) return ColumnsStep(e, o, a, b, step, accumulators);
   const int mr = e.s.mr;
   const int nv = e.s.nv;
   std::vector<Value*> columns;
@@ -231,7 +232,8 @@ Value* SumLanes(Emitter& e, std::vector<Value*> vectors) {
 }  // namespace
 
 std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
-  std::vector<Value*> accumulators(static_cast<size_t>(e.s.mr * e.s.nv),
+  const int64_t count = e.s.by_columns ? e.s.mr / e.s.lanes * e.p.n : e.s.mr * e.s.nv;
+  std::vector<Value*> accumulators(static_cast<size_t>(count),
                                    llvm::Constant::getNullValue(e.vector));
   std::vector<Cursor> cursors = CursorsOf(o, e.Int(0), e.Int(0));
   TileOperands tile = o;
@@ -239,7 +241,7 @@ std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
     for (int row = 1; row < e.s.mr; row += 2) tile.odd_rows.push_back(e.Scale(o.a_m, row));
   }
   SumLevels(e, tile, LevelsOf(e, tile), 0, cursors, accumulators);
-  return accumulators;
+  return e.s.by_columns ? RowsOfColumns(e, accumulators) : accumulators;
 }
 
 std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "codegen/cpu/nest_emitter.h"
+#include "codegen/cpu/transpose.h"
 #include "kernel/schedule/cpu/alignment.h"
 #include "llvm/IR/InlineAsm.h"
 #include "program/program.h"
@@ -247,20 +248,7 @@ void NestEmitter::Transpose(Values& rows, ElementType type) {
   // of 16 bytes.
   int64_t size = ByteWidth(type);
   int64_t group = size < 4 ? std::min(width_, 16 / size) : 1;
-  for (int64_t d = width_ / 2; d >= group; d /= 2) {
-    std::vector<int> low, high;
-    for (int64_t l = 0; l < width_; ++l) {
-      low.push_back(static_cast<int>((l & d) ? width_ + l - d : l));
-      high.push_back(static_cast<int>((l & d) ? width_ + l : l + d));
-    }
-    for (int64_t i = 0; i < width_; ++i) {
-      if (i & d) continue;
-      Value *&a = rows[i], *&b = rows[i + d];
-      Value* upper = b_.CreateShuffleVector(a, b, low);
-      b = b_.CreateShuffleVector(a, b, high);
-      a = upper;
-    }
-  }
+  SwapBlocks(b_, rows, group);
   // Rows i and i + group/2 become rows 2i and 2i + 1: done once for each bit of a row's number.
   for (int64_t step = 1; step < group; step *= 2) {
     std::vector<int> masks[2];

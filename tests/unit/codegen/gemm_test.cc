@@ -471,6 +471,39 @@ TEST(CodegenGemm, RegisterTiles) {
   }
 }
 
+// Few columns beside contiguous rows of A, as in the gradient of a small layer's weights.
+TEST(CodegenGemm, NarrowOnesGoByColumns) {
+  for (const target::Cpu& cpu : Cpus()) {
+    for (ElementType type : {kF32, ElementType::kF64, ElementType::kS32}) {
+      for (auto [m, n, k] : {std::tuple(784, 10, 100), {65, 3, 40}, {97, 5, 2}, {130, 13, 31}}) {
+        GemmProblem p = GemmProblem::RowMajor(type, m, n, k);
+        p.a_m = 1;
+        p.a_k = m + 3;
+        const int64_t lanes = cpu.vector_bytes / ByteWidth(type);
+        if (n == 5 && lanes > 8) {
+          EXPECT_TRUE(ChooseGemmSchedule(cpu, p)->by_columns) << p.ToString();
+        }
+        for (Epilogue epilogue : {Epilogue::kNone, Epilogue::kBiasRelu, Epilogue::kShortResidual}) {
+          if (!IsFloat(type) && epilogue != Epilogue::kNone) continue;
+          Check({.cpu = cpu, .problem = p, .epilogue = epilogue});
+        }
+        for (int64_t vectors : {1, 2}) {
+          if (vectors * lanes > m) continue;
+          Check({.cpu = cpu, .problem = p, .change = [&](GemmSchedule& s) {
+                   s.by_columns = true;
+                   s.mr = static_cast<int>(vectors * lanes);
+                   s.nv = static_cast<int>((n + lanes - 1) / lanes);
+                   s.b = GemmB::kInPlace;
+                   s.pack_a = false;
+                   s.unroll = 2;
+                   s.kc = k > 30 ? (k + 1) / 2 : k;
+                 }});
+        }
+      }
+    }
+  }
+}
+
 TEST(CodegenGemm, Blocks) {
   for (const target::Cpu& cpu : Cpus()) {
     for (GemmB b : {GemmB::kInPlace, GemmB::kPackPanel, GemmB::kPrepacked}) {

@@ -44,6 +44,35 @@ double TileCycles(int mr, int nv) { return 12 + 0.75 * mr * nv; }
 // Vectors of a tile whose steps are long beside the counting of a loop.
 constexpr int kLargeTile = 20;
 
+// Whether the few columns of C can be accumulators side by side: A's rows are contiguous, and B is
+// read where it is.
+bool MayGoByColumns(const target::Cpu& cpu, const GemmProblem& p) {
+  return p.a_m == 1 && p.k > 1 && p.n > 1 && p.n < cpu.vector_registers && p.b_n == 1 &&
+         p.TypeOfA() == p.type && p.TypeOfB() == p.type &&
+         p.TotalK() * p.n * ByteWidth(p.type) <= cpu.l2_bytes / 2;
+}
+
+// Takes such a tile where it covers C in less time than `best`.
+void ChooseColumns(const target::Cpu& cpu, const GemmProblem& p, double& best, GemmSchedule& s) {
+  const auto n = static_cast<int>(p.n);
+  // AVX-512 splats as it reads.
+  const int others = (cpu.vector_bytes == 64 ? 0 : 1) + (s.fma ? 0 : 1);
+  for (int vectors = 1; vectors * (n + 1) + others <= cpu.vector_registers; ++vectors) {
+    const int rows = vectors * s.lanes;
+    if (rows > p.m) break;
+    const double step = std::max({vectors * n / 2.0, (vectors + n) / 2.0, 4.0});
+    // Each row is put together, beside its store.
+    const double end = TileCycles(rows, static_cast<int>(CeilDiv(p.n, s.lanes))) + 3 * rows;
+    const double cycles =
+        static_cast<double>(CeilDiv(p.m, rows)) * (static_cast<double>(p.TotalK()) * step + end);
+    if (cycles >= best) continue;
+    best = cycles;
+    s.mr = rows;
+    s.nv = static_cast<int>(CeilDiv(p.n, s.lanes));
+    s.by_columns = true;
+  }
+}
+
 // The register tile that covers C in the least time.
 void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   const int64_t vectors = CeilDiv(p.n, s.lanes);
@@ -73,6 +102,7 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
       }
     }
   }
+  if (MayGoByColumns(cpu, p)) ChooseColumns(cpu, p, best, s);
   s.cycles = best * static_cast<double>(p.BatchSize());
   s.kc = std::max<int64_t>(total_k, 1);
   // A few steps inside of another loop are no loop. One step of a large tile hides the loop's own
@@ -80,7 +110,7 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   if (!p.k_outer.empty() && p.k <= 8) {
     s.unroll = static_cast<int>(p.k);
   } else {
-    s.unroll = s.mr * s.nv >= kLargeTile ? 1 : 2;
+    s.unroll = s.by_columns || s.mr * s.nv >= kLargeTile ? 1 : 2;
   }
 }
 
@@ -131,6 +161,7 @@ enum class Traffic {
 };
 
 Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
+  if (s.by_columns) return Traffic::kResident;
   const int64_t bytes = ByteWidth(p.TypeOfB());
   const int64_t rows = p.m * s.row_batches;
   const int64_t m_tiles = CeilDiv(p.m, s.mr) * s.row_batches;
@@ -331,6 +362,7 @@ std::string GemmSchedule::ToString() const {
       out += " prepacked";
       break;
   }
+  if (by_columns) out += " by columns";
   if (pack_a) out += " pack-a";
   if (row_batches > 1) out += Cat(" rows of ", row_batches);
   out += Cat(" tiles ", m_tiles, "/", block_m, " panels ", n_panels, "/", block_n, " k ", k_blocks,

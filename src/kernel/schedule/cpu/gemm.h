@@ -109,6 +109,9 @@ struct GemmSchedule {
   int mr = 1;
   int nv = 1;
   int nr = 1;
+  // Of few columns (kOuter): vectors along contiguous rows of A times splats of B. The tile is mr
+  // rows, whole vectors, by all columns, and transposed at its end.
+  bool by_columns = false;
   // Tiles of mr rows, and panels of nv vectors, that cover C. The last of each is moved back so
   // that it ends with C's last row or vector; packed panels are cut in the same way.
   int64_t row_batches = 1;  // of the batch go together, as if they were more rows
@@ -158,9 +161,9 @@ struct GemmSchedule {
 // bits however many run. Fails on types that it does not know and on empty results.
 Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem);
 
-// Derives counts and sizes from what was chosen: kind, b, pack_a, mr, nv, nr, block_m, block_n,
-// items_along_m, panels_inner, kc, unroll and prefetch_b. ChooseGemmSchedule ends with it; tests
-// and tuners call it after changing a choice.
+// Derives counts and sizes from what was chosen: kind, b, pack_a, mr, nv, nr, by_columns, block_m,
+// block_n, items_along_m, panels_inner, kc, unroll and prefetch_b. ChooseGemmSchedule ends with it;
+// tests and tuners call it after changing a choice.
 void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
                           GemmSchedule& schedule);
 

@@ -60,10 +60,10 @@ Reads ReadsOf(const ir::Instruction& dot, int operand, const target::Cpu& cpu) {
   if (schedule->kind == GemmKind::kInner) {
     return {is_a ? (c->problem.n + schedule->nr - 1) / schedule->nr : schedule->m_tiles, true};
   }
-  if (is_a) return {schedule->pack_a ? 1 : schedule->n_panels, false};
+  if (is_a) return {schedule->pack_a ? 1 : schedule->n_panels, schedule->by_columns};
   switch (schedule->b) {
     case GemmB::kInPlace:
-      return {schedule->m_tiles, true};
+      return {schedule->m_tiles, !schedule->by_columns};
     case GemmB::kPackPanel:
       return {schedule->m_blocks, true};
     case GemmB::kPrepacked:
