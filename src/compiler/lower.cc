@@ -10,7 +10,6 @@
 #include "compiler/compile_step.h"
 #include "compiler/identify.h"
 #include "compiler/packing.h"
-#include "compiler/trip_counts.h"
 #include "compiler/written.h"
 #include "ir/analysis/alias.h"
 #include "ir/analysis/cost.h"
@@ -21,6 +20,7 @@
 #include "kernel/chain.h"
 #include "kernel/contraction.h"
 #include "kernel/fusible.h"
+#include "passes/control/inductions.h"
 #include "passes/memory/buffer_assignment.h"
 #include "runtime/lib/function.h"
 #include "tensor/layouts.h"
@@ -151,7 +151,7 @@ class Lowering {
   }
 
   Status EmitModule(const ir::Module& module, program::Steps& steps) {
-    if (backend_.counts_trips()) trips_ = KnownTripCounts(module);
+    if (backend_.counts_trips()) inductions_ = passes::InductionsOf(module);
     KILN_RETURN_IF_ERROR(Emit(*module.entry(), steps));
     EmitResults(*module.entry()->root(), steps);
     return OkStatus();
@@ -605,7 +605,9 @@ class Lowering {
       int from = temporaries[leaf] >= 0 ? temporaries[leaf] : next[leaf];
       EmitCopy(SliceOf(from), SliceOf(state[leaf]), loop.body);
     }
-    if (auto it = trips_.find(&i); it != trips_.end()) loop.trips = it->second;
+    if (auto it = inductions_.find(&i); it != inductions_.end()) {
+      loop.trips = it->second.trip_count.value_or(loop.trips);
+    }
     loop.id = program_.launches.Add({SymbolName(i.name()), {i.name()}, 0, 0});
     steps.push_back({std::move(loop)});
     return OkStatus();
@@ -673,7 +675,7 @@ class Lowering {
   std::unordered_map<const Instruction*, std::vector<kernel::BundlePart>> parts_;  // of bundles
   std::unordered_map<const Instruction*, ChainLayout> chains_;
   std::unordered_map<const Instruction*, CallSignature> calls_;
-  std::unordered_map<const Instruction*, int64_t> trips_;  // of loops
+  std::unordered_map<const Instruction*, ir::Induction> inductions_;  // of loops
   // (gemm, left operand) -> packing kernel.
   std::map<std::pair<program::KernelId, bool>, program::KernelId> packing_kernels_;
   // (gemm, constants) -> their packed forms.

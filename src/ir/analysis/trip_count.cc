@@ -6,11 +6,15 @@
 namespace kiln::ir {
 namespace {
 
-// The step as a signed number: half of the type's range and more are negative.
+// A number of the type's range as a signed one: half of the range and more are negative.
+int64_t SignedOf(uint64_t number, ElementType type) {
+  const int64_t unused = 64 - BitWidth(type);
+  return static_cast<int64_t>(number << unused) >> unused;
+}
+
 std::optional<int64_t> StepOf(const Instruction* x) {
   if (!x->IsConstant()) return std::nullopt;
-  const int64_t unused = 64 - BitWidth(x->shape().type());
-  return static_cast<int64_t>(static_cast<uint64_t>(x->literal().AsInt(0)) << unused) >> unused;
+  return SignedOf(static_cast<uint64_t>(x->literal().AsInt(0)), x->shape().type());
 }
 
 bool IsScalarInteger(const Shape& shape) {
@@ -46,6 +50,20 @@ void AppendFollowers(const Instruction& loop, std::vector<InductionVariable>& va
   }
 }
 
+// `next` without the constants added to it, which are the step.
+const Instruction* WithoutSteps(const Instruction* next, int64_t& step) {
+  uint64_t sum = 0;
+  while (next->opcode() == Opcode::kAdd) {
+    const bool is_second = next->operand(1)->IsConstant();
+    const std::optional<int64_t> by = StepOf(next->operand(is_second ? 1 : 0));
+    if (!by) break;
+    sum += static_cast<uint64_t>(*by);
+    next = next->operand(is_second ? 0 : 1);
+  }
+  step = SignedOf(sum, next->shape().type());
+  return next;
+}
+
 std::vector<InductionVariable> VariablesOf(const Instruction& loop) {
   std::vector<InductionVariable> variables;
   const Computation& body = *loop.called(1);
@@ -53,19 +71,15 @@ std::vector<InductionVariable> VariablesOf(const Instruction& loop) {
   const Instruction* initial = loop.operand(0);
   for (int64_t k = 0; k < body.root()->operand_count(); ++k) {
     const Instruction* next = body.root()->operand(k);
-    if (next->opcode() != Opcode::kAdd || !IsScalarInteger(next->shape())) continue;
-    for (int64_t o : {0, 1}) {
-      const Instruction* now = next->operand(o);
-      std::optional<int64_t> step = StepOf(next->operand(1 - o));
-      if (!step || !IsElementOf(now, body.parameter(0)) ||
-          now->attributes().Int(Attr::kIndex) != k) {
-        continue;
-      }
-      InductionVariable variable{.element = k, .step = *step};
-      if (initial->opcode() == Opcode::kTuple) variable.start = IntegerOf(initial->operand(k));
-      variables.push_back(variable);
-      break;
+    if (!IsScalarInteger(next->shape())) continue;
+    InductionVariable variable{.element = k};
+    const Instruction* now = WithoutSteps(next, variable.step);
+    if (now == next || !IsElementOf(now, body.parameter(0)) ||
+        now->attributes().Int(Attr::kIndex) != k) {
+      continue;
     }
+    if (initial->opcode() == Opcode::kTuple) variable.start = IntegerOf(initial->operand(k));
+    variables.push_back(variable);
   }
   AppendFollowers(loop, variables);
   return variables;

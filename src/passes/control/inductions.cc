@@ -1,12 +1,11 @@
-#include "compiler/trip_counts.h"
+#include "passes/control/inductions.h"
 
 #include <vector>
 
 #include "ir/analysis/effects.h"
-#include "ir/analysis/trip_count.h"
 #include "passes/fusion/merge.h"
 
-namespace kiln::compiler {
+namespace kiln::passes {
 namespace {
 
 using ir::Computation;
@@ -21,7 +20,7 @@ void UnfuseAll(Computation& c) {
   while (!fusions.empty()) {
     Instruction* fusion = fusions.back();
     fusions.pop_back();
-    for (Instruction* i : passes::Unfuse(fusion)) {
+    for (Instruction* i : Unfuse(fusion)) {
       if (i->opcode() == Opcode::kFusion) fusions.push_back(i);
     }
   }
@@ -35,7 +34,7 @@ void UnfuseAll(Computation& c) {
 
 }  // namespace
 
-std::unordered_map<const Instruction*, int64_t> KnownTripCounts(const ir::Module& module) {
+std::unordered_map<const Instruction*, ir::Induction> InductionsOf(const ir::Module& module) {
   std::vector<const Instruction*> loops;
   for (const auto& c : module.computations()) {
     for (const Instruction* i : c->instructions()) {
@@ -46,16 +45,16 @@ std::unordered_map<const Instruction*, int64_t> KnownTripCounts(const ir::Module
       }
     }
   }
-  std::unordered_map<const Instruction*, int64_t> counts;
-  if (loops.empty()) return counts;
+  std::unordered_map<const Instruction*, ir::Induction> inductions;
+  if (loops.empty()) return inductions;
   std::unordered_map<const Instruction*, Instruction*> copies;
   std::unique_ptr<ir::Module> copy = module.Clone(&copies);
   for (const Instruction* loop : loops) {
     const Instruction& of = *copies.at(loop);
     for (Computation* c : of.called()) UnfuseAll(*c);
-    if (std::optional<int64_t> known = ir::InductionOf(of).trip_count) counts[loop] = *known;
+    inductions[loop] = ir::InductionOf(of);
   }
-  return counts;
+  return inductions;
 }
 
-}  // namespace kiln::compiler
+}  // namespace kiln::passes

@@ -1,14 +1,15 @@
-// How often the loops of a module run that is to be lowered.
+// What counts in loops whose computations have been fused.
 #pragma once
 
-#include <cstdint>
 #include <unordered_map>
 
+#include "ir/analysis/trip_count.h"
 #include "ir/ir.h"
 
-namespace kiln::compiler {
+namespace kiln::passes {
 
-// By while, where it is known. What counts may have become part of fusions.
-std::unordered_map<const ir::Instruction*, int64_t> KnownTripCounts(const ir::Module& module);
+// By while, for loops whose state is a tuple and whose conditions have no effects. What counts may
+// have become part of fusions.
+std::unordered_map<const ir::Instruction*, ir::Induction> InductionsOf(const ir::Module& module);
 
-}  // namespace kiln::compiler
+}  // namespace kiln::passes
