@@ -22,6 +22,8 @@ using ir::Instruction;
 
 // The limit of ops in a kernel, beyond which compile time outweighs the saved traffic.
 constexpr int64_t kMaxFusedOps = 96;
+// The same where it is all elementwise, in units of a cheap op: straight code in one loop.
+constexpr int64_t kMaxLoopCode = 512;
 constexpr int64_t kMaxKernelParams = 48;
 // The limit of code for ops evaluated at several places, in units of a cheap op.
 constexpr int64_t kMaxEvaluations = 2048;
@@ -38,23 +40,6 @@ int64_t OpCount(const Instruction& i) {
 // Values that exist, and views of them, are no code to speak of; a slice has offsets and strides.
 bool IsCode(Opcode opcode) {
   return OpCostOf(opcode) != OpCost::kFree && (!IsView(opcode) || opcode == Opcode::kSlice);
-}
-
-// Whether both together are more code than one kernel should be.
-bool IsTooMuch(const Instruction& a, const Instruction& b) {
-  if (OpCount(a) + OpCount(b) <= kMaxFusedOps) return false;
-  int64_t ops = 0;
-  for (const Instruction* i : {&a, &b}) {
-    if (i->opcode() != Opcode::kFusion) {
-      ops += IsCode(i->opcode());
-      continue;
-    }
-    for (const Instruction* m : i->called(0)->instructions()) {
-      ops += IsCode(m->opcode());
-      if (ops > kMaxFusedOps) return true;
-    }
-  }
-  return ops > kMaxFusedOps;
 }
 
 bool HasSeveralOutputs(const Instruction& i) { return i.shape().is_tuple(); }
@@ -88,6 +73,30 @@ const Instruction* HeroOf(const Instruction& i) {
     if (IsHero(m->opcode())) return m;
   }
   return nullptr;
+}
+
+// Whether both together are more code than one kernel should be.
+bool IsTooMuch(const Instruction& a, const Instruction& b) {
+  if (OpCount(a) + OpCount(b) <= kMaxFusedOps) return false;
+  const bool is_loop = !HeroOf(a) && !HeroOf(b);
+  int64_t ops = 0, code = 0;
+  auto add = [&](const Instruction& i) {
+    if (!IsCode(i.opcode())) return;
+    ops += 1;
+    code += kiln::IsExpensive(i.opcode()) ? kExpensiveCode : 1;
+  };
+  auto is_too_much = [&] { return ops > kMaxFusedOps && !(is_loop && code <= kMaxLoopCode); };
+  for (const Instruction* i : {&a, &b}) {
+    if (i->opcode() != Opcode::kFusion) {
+      add(*i);
+      continue;
+    }
+    for (const Instruction* m : i->called(0)->instructions()) {
+      add(*m);
+      if (is_too_much()) return true;
+    }
+  }
+  return is_too_much();
 }
 
 const Instruction& RootOf(const Instruction& i) {

@@ -8,6 +8,7 @@
 #include "passes/control/computations.h"
 #include "passes/control/equal_state.h"
 #include "passes/control/known_values.h"
+#include "passes/control/unroll.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -385,6 +386,7 @@ Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context) {
       const int64_t before = module.NextId();
       Instruction* unrolled = Unrolled(i);
       if (!unrolled) unrolled = RunsAtMostOnce(i);
+      if (!unrolled) unrolled = UnrolledOverArrays(i);
       if (unrolled) {
         c->ReplaceAllUses(i, unrolled);
         RemoveWithCallees(i);
