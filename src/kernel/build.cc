@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "kernel/collapse.h"
 #include "kernel/combiner.h"
+#include "kernel/fusible.h"
 #include "kernel/region.h"
 #include "kernel/retype.h"
 #include "kernel/scatter.h"
@@ -200,8 +201,10 @@ class Builder {
     const Instruction& root = *group_.roots[0];
     if (group_.roots.size() != 1 || root.opcode() != Opcode::kDynamicUpdateSlice) return nullptr;
     const Instruction& operand = *root.operand(0);
-    bool same_memory = param_of_.contains(&operand) && operand.shape() == root.shape();
-    return same_memory ? &root : nullptr;
+    if (!param_of_.contains(&operand) || !(operand.shape() == root.shape())) return nullptr;
+    // Beside an update from memory nothing is read.
+    const bool is_alone = param_of_.contains(root.operand(1));
+    return is_alone || !ReadsBesideUpdate(root) ? &root : nullptr;
   }
 
   // Writes the region of the update, and leaves the rest of the operand as it is.

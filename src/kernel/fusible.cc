@@ -212,31 +212,51 @@ const Instruction* Outside(const Instruction& i, const Instruction* operand) {
   return i.operand(operand->attributes().Int(Attr::kParameterNumber));
 }
 
-// Whether `reader` reads of array x only what `update`, a dynamic-update-slice of x, writes, and
-// element by element.
-bool ReadsOnlyUpdated(const Instruction& reader, const Instruction* x, const Instruction& update) {
+// Whether two starts of slices are one value: the operands of readers of one array.
+bool IsSameStart(const Instruction* a, const Instruction* b) {
+  if (a == b) return true;
+  return a->IsConstant() && b->IsConstant() && a->literal().AsInt(0) == b->literal().AsInt(0);
+}
+
+// Whether `slice`, a member of `reader`, cuts out of an array of the size of x what the root of
+// `update`, a dynamic-update-slice, writes.
+bool CutsUpdated(const Instruction& reader, const Instruction& slice, const Instruction& update) {
   const Instruction& root = RootOf(update);
-  auto fits = [&](const Instruction& slice) {
-    if (slice.opcode() != Opcode::kDynamicSlice ||
-        !slice.shape().SameDimensions(root.operand(1)->shape()) ||
-        Outside(reader, slice.operand(0)) != x) {
-      return false;
-    }
-    for (int64_t d = 0; d < x->shape().rank(); ++d) {
-      if (Outside(reader, slice.operand(d + 1)) != Outside(update, root.operand(d + 2))) {
+  if (!slice.shape().SameDimensions(root.operand(1)->shape())) return false;
+  for (int64_t d = 0; d < root.shape().rank(); ++d) {
+    const Instruction* start = Outside(update, root.operand(d + 2));
+    if (slice.opcode() == Opcode::kDynamicSlice) {
+      if (!IsSameStart(Outside(reader, slice.operand(d + 1)), start)) return false;
+    } else if (slice.opcode() == Opcode::kSlice) {
+      const SliceDimension& cut = slice.attributes().Slices(Attr::kSlice)[static_cast<size_t>(d)];
+      if (cut.stride != 1 || !start->IsConstant() || start->literal().AsInt(0) != cut.start) {
         return false;
       }
-    }
-    return true;
-  };
-  if (reader.opcode() != Opcode::kFusion) return fits(reader);
-  for (int64_t o = 0; o < reader.operand_count(); ++o) {
-    if (reader.operand(o) != x) continue;
-    for (const Instruction* user : reader.called(0)->parameter(o)->users()) {
-      if (!fits(*user) || !OnlyElementwiseFrom(user)) return false;
+    } else {
+      return false;
     }
   }
   return true;
+}
+
+// Whether `reader` reads of array x only what `update`, a dynamic-update-slice of x, writes, and
+// element by element.
+bool ReadsOnlyUpdated(const Instruction& reader, const Instruction* x, const Instruction& update) {
+  if (reader.opcode() != Opcode::kFusion) return CutsUpdated(reader, reader, update);
+  for (int64_t o = 0; o < reader.operand_count(); ++o) {
+    if (reader.operand(o) != x) continue;
+    for (const Instruction* user : reader.called(0)->parameter(o)->users()) {
+      if (!CutsUpdated(reader, *user, update) || !OnlyElementwiseFrom(user)) return false;
+    }
+  }
+  return true;
+}
+
+// Whether nearly all of an array is updated: a kernel that writes all of it moves no more than one
+// for the update and one that puts it in place.
+bool IsNearlyWhole(const Instruction& update) {
+  const Instruction& root = RootOf(update);
+  return 3 * root.operand(1)->shape().num_elements() >= 2 * root.shape().num_elements();
 }
 
 // An update in place leaves most of an array alone; in a kernel of another kind all of it would be
@@ -259,7 +279,8 @@ FusionDecision WithUpdate(const Instruction& producer, const Instruction& consum
     const Instruction* x = consumer.operand(u);
     if (x == &producer) return No("the consumer updates the producer's array in place");
     for (const Instruction* operand : producer.operands()) {
-      if (operand == x && (scatters || !ReadsOnlyUpdated(producer, x, consumer))) {
+      if (operand != x) continue;
+      if (scatters || !(ReadsOnlyUpdated(producer, x, consumer) || IsNearlyWhole(consumer))) {
         return No("the producer reads what the consumer updates in place");
       }
     }
@@ -611,6 +632,27 @@ Cost CostOf(const Instruction& instruction) {
   return cost;
 }
 
+bool ReadsBesideUpdate(const Instruction& root) {
+  std::vector<const Instruction*> work;
+  for (const Instruction* user : root.operand(0)->users()) {
+    if (user == &root) continue;
+    if (!CutsUpdated(root, *user, root)) return true;
+    work.push_back(user);
+  }
+  std::unordered_set<const Instruction*> seen;
+  while (!work.empty()) {
+    const Instruction* i = work.back();
+    work.pop_back();
+    if (!seen.insert(i).second) continue;
+    for (const Instruction* user : i->users()) {
+      if (user == &root) continue;
+      if (!IsElementwise(user->opcode()) || !user->shape().SameDimensions(i->shape())) return true;
+      work.push_back(user);
+    }
+  }
+  return false;
+}
+
 int64_t UpdatedOperand(const Instruction& instruction, int64_t output) {
   const Instruction* root = &instruction;
   if (root->opcode() == Opcode::kFusion) root = root->called(0)->root();
@@ -623,6 +665,7 @@ int64_t UpdatedOperand(const Instruction& instruction, int64_t output) {
   // Of a fusion it is a parameter, or is made inside.
   const Instruction* updated = root->operand(operand);
   if (updated->opcode() != Opcode::kParameter) return -1;
+  if (root->opcode() == Opcode::kDynamicUpdateSlice && ReadsBesideUpdate(*root)) return -1;
   return updated->attributes().Int(Attr::kParameterNumber);
 }
 

@@ -53,6 +53,10 @@ struct Cost {
 };
 Cost CostOf(const ir::Instruction& instruction);
 
+// Whether the computation of a fusion whose root is a dynamic-update-slice reads the updated array
+// at other places than the element that is written: its kernel writes all of a new array.
+bool ReadsBesideUpdate(const ir::Instruction& root);
+
 // The operand that output `output` of the instruction's kernel is, but for the part that the kernel
 // writes: the two should share memory, otherwise the operand is copied. -1 if the output is
 // completely written.

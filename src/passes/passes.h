@@ -61,6 +61,8 @@ Result<bool> Fuse(ir::Module& module, const PassContext& context);
 Result<bool> FuseChains(ir::Module& module, const PassContext& context);
 // Horizontal fusion: small independent kernels as bundles, one kernel each.
 Result<bool> BundleKernels(ir::Module& module, const PassContext& context);
+// Two iterations in one, for loops whose arrays would be copied back after each.
+Result<bool> DoubleBuffers(ir::Module& module, const PassContext& context);
 // One caller for each loop's and branch's computation.
 Result<bool> FlattenCallGraphPass(ir::Module& module, const PassContext& context);
 // The order in which instructions run.

@@ -65,6 +65,7 @@ constexpr Pass kPasses[] = {
     {"fusion", "fuses producers, consumers and siblings", Fuse},
     {"chain-fusion", "fuses gemms with the kernels over their rows", FuseChains},
     {"horizontal-fusion", "fuses small independent kernels", BundleKernels},
+    {"double-buffering", "does two iterations in one where they need no copy then", DoubleBuffers},
     {"flatten-call-graph", "gives every loop and branch its own computations",
      FlattenCallGraphPass},
     {"schedule", "orders instructions for a low peak of live memory", SchedulePass},
@@ -86,7 +87,7 @@ Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
       // A program with too many temporaries is compiled again from here on (compiler/optimise.h).
       {{"rematerialisation", "row-fusion", "fusion", "cse", "dce"}},
       {std::move(last_fusions)},
-      {{"flatten-call-graph", "schedule"}},
+      {{"double-buffering", "flatten-call-graph", "schedule"}},
   };
 }
 

@@ -137,7 +137,8 @@ Instruction* OfOneUpdate(Instruction* i) {
   const Attributes& a = i->attributes();
   const bool replaces = i->called(0)->root() == i->called(0)->parameter(1);
   const std::optional<Opcode> reducer = ir::ReducerOf(*i->called(0));
-  if ((!replaces && !reducer) || !indices->IsConstant() || x->shape().rank() == 0) return nullptr;
+  const bool are_known = indices->shape().num_elements() == 0 || IndexOf(indices);
+  if ((!replaces && !reducer) || !are_known || x->shape().rank() == 0) return nullptr;
   if (!a.IntsOf(SliceAttributesOf(Opcode::kScatter).operand_batch).empty()) return nullptr;
   SliceMap map = SliceMapOf(Opcode::kScatter, a, x->shape().rank(), indices->shape().rank());
   int64_t vectors = 1;

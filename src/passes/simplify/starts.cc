@@ -22,6 +22,9 @@ bool HasIndex(ElementType type, int64_t index) {
 }  // namespace
 
 std::optional<int64_t> IndexOf(const Instruction* x, int64_t element) {
+  if (x->opcode() == Opcode::kBroadcast && x->operand(0)->shape().num_elements() == 1) {
+    return IndexOf(x->operand(0), 0);
+  }
   if (!x->IsConstant()) return std::nullopt;
   int64_t value = x->literal().AsInt(element);
   return value < 0 && !IsSigned(x) ? INT64_MAX : value;

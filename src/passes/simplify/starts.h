@@ -8,7 +8,8 @@
 
 namespace kiln::passes::simplify {
 
-// A constant index; values above int64's range become its largest value.
+// An element of constant indices, or of a repeated constant; values above int64's range become its
+// largest value.
 std::optional<int64_t> IndexOf(const ir::Instruction* x, int64_t element = 0);
 
 // min(max(start, 0), room), or null if the type of `start` lacks `room`.
