@@ -566,9 +566,58 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
   return {true, ""};
 }
 
+namespace {
+
+// Row kernels of so few elements take as long for a launch as for a part of their work; of more,
+// each walk over a row has its own remedies (schedule/cpu/rows.h).
+constexpr int64_t kMostOfJoinedRows = 1 << 14;
+
+// Whether the consumer, a row kernel as the producer is, takes the producer's results row by row.
+FusionDecision CanJoinRows(const Instruction& producer, const Instruction& consumer) {
+  const Instruction *first = HeroOf(producer), *second = HeroOf(consumer);
+  const Shape& full = first->operand(0)->shape();
+  if (first->dimensions() != second->dimensions() ||
+      !full.SameDimensions(second->operand(0)->shape())) {
+    return No("reductions over different dimensions");
+  }
+  if (full.num_elements() > kMostOfJoinedRows) return No("row kernels of many elements");
+  for (const Instruction* i : {&producer, &consumer}) {
+    if (i->called(0)->MayHold(Opcode::kTranspose)) return No("rows that are turned");
+  }
+  Ints kept;
+  for (int64_t d = 0; d < full.rank(); ++d) {
+    if (std::ranges::find(first->dimensions(), d) == first->dimensions().end()) kept.push_back(d);
+  }
+  auto reads_own_row = [&](const Instruction& user, const Instruction& value) {
+    if (IsElementwise(user.opcode())) return user.shape().SameDimensions(value.shape());
+    if (user.opcode() == Opcode::kReduce) {
+      return user.operand_count() == 2 && user.dimensions() == first->dimensions() &&
+             value.shape().SameDimensions(full);
+    }
+    return user.opcode() == Opcode::kBroadcast && user.shape().SameDimensions(full) &&
+           user.dimensions() == kept;
+  };
+  for (int64_t o = 0; o < consumer.operand_count(); ++o) {
+    const Instruction* operand = consumer.operand(o);
+    if (operand->opcode() == Opcode::kGetTupleElement) operand = operand->operand(0);
+    if (operand != &producer) continue;
+    const Instruction& value = *consumer.called(0)->parameter(o);
+    for (const Instruction* user : value.users()) {
+      if (!reads_own_row(*user, value)) return No("the consumer reads other rows");
+    }
+  }
+  return {true, ""};
+}
+
+}  // namespace
+
 FusionDecision CanFuseKeeping(const Instruction& producer, const Instruction& consumer,
                               const Scheduler& scheduler) {
   FusionRole from = RoleOf(producer), to = RoleOf(consumer);
+  if (from == FusionRole::kRows && to == FusionRole::kRows) {
+    if (IsTooMuch(producer, consumer)) return No("too many ops in one kernel");
+    return CanJoinRows(producer, consumer);
+  }
   if (to != FusionRole::kElemental) return No("the consumer is more than elementwise work");
   if (from != FusionRole::kElemental && from != FusionRole::kReduce && from != FusionRole::kDot) {
     return No("the producer's kind takes nothing in");
