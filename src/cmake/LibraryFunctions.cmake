@@ -11,7 +11,7 @@ set_source_files_properties(${dense_files} PROPERTIES
   SKIP_PRECOMPILE_HEADERS ON)
 set_source_files_properties(runtime/lib/linear/blocked.cc runtime/lib/linear/reflected.cc PROPERTIES
   COMPILE_OPTIONS -O2)
-set(loop_options -O3 -ffp-contract=fast -fopenmp-simd)
+set(loop_options -O3 -ffp-contract=fast -fno-math-errno -fopenmp-simd)
 set_source_files_properties(runtime/lib/linear/loops.cc PROPERTIES COMPILE_OPTIONS "${loop_options}"
   SKIP_PRECOMPILE_HEADERS ON)
 set(fft_options -O3 -ffp-contract=fast)

@@ -121,6 +121,7 @@ TEST(Cholesky, AgreesWithTheEvaluator) {
                                         {5, 3, 3},
                                         {2, 3, 30, 30},
                                         {0, 4, 4},
+                                        {19, 23, 23},
                                         {3000, 4, 4}}) {
         CompareCholesky(type, dims, lower);
       }
@@ -137,7 +138,8 @@ TEST(Cholesky, LargeOnesGoBlockByBlock) {
 // Each matrix of a batch fails by itself.
 TEST(Cholesky, WhatIsNotPositiveDefiniteIsNan) {
   for (int64_t n : {1, 2, 5, 40, 530}) {
-    auto module = ir::ParseOrDie(Cat("ENTRY e { a = f32[6,", n, ",", n,
+    const int64_t count = n < 24 ? 19 : 6;
+    auto module = ir::ParseOrDie(Cat("ENTRY e { a = f32[", count, ",", n, ",", n,
                                      "] parameter(0) ROOT l = cholesky(a), lower=true }"));
     std::vector<Literal> operands;
     operands.push_back(Diagonal(module->entry()->root()->shape(), true, 3));
@@ -153,15 +155,15 @@ TEST(Cholesky, WhatIsNotPositiveDefiniteIsNan) {
     auto result = CallLibrary(*module->entry()->root(), operands, testing::Pool());
     ASSERT_TRUE(result.ok());
     auto count_nans = [&](int64_t matrix) {
-      int64_t count = 0;
+      int64_t nans = 0;
       for (int64_t k = 0; k < n * n; ++k) {
-        count += std::isnan(result->values<float>()[static_cast<size_t>(matrix * n * n + k)]);
+        nans += std::isnan(result->values<float>()[static_cast<size_t>(matrix * n * n + k)]);
       }
-      return count;
+      return nans;
     };
     EXPECT_EQ(count_nans(0), 0) << n;
     for (int64_t bad : {1, 2, 3}) EXPECT_EQ(count_nans(bad), n * n) << n << ", " << bad;
-    EXPECT_EQ(count_nans(5), 0) << n;
+    for (int64_t good : {int64_t{5}, count - 1}) EXPECT_EQ(count_nans(good), 0) << n;
     auto expected = interp::Evaluate(*module, operands);
     ASSERT_TRUE(expected.ok());
     EXPECT_LT(RelativeError(*expected, *result), 1e-5) << n;
@@ -207,11 +209,14 @@ TEST(TriangularSolve, AgreesWithTheEvaluator) {
                                 {3, 2},
                                 {2, 0},
                                 {0, 3},
+                                {17, 5},
                                 {30, 1},
                                 {30, 7},
                                 {70, 33}}) {
-              for (std::vector<int64_t> batch : {std::vector<int64_t>{}, {3}, {2, 2}}) {
-                if (batch.size() == 2 && n > 3) continue;
+              for (std::vector<int64_t> batch : {std::vector<int64_t>{}, {3}, {2, 2}, {19}}) {
+                if ((batch.size() == 2 && n > 3) || (batch == std::vector<int64_t>{19} && n > 17)) {
+                  continue;
+                }
                 CompareTriangularSolve({type, left, lower, unit, op, n, m, batch});
               }
             }

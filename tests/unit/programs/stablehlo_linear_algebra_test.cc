@@ -185,7 +185,8 @@ void CheckAll(ElementType type, std::string_view lapack_lu) {
   using Sizes = std::vector<int64_t>;
   bool is_lapack = false;
   for (const Sizes& sizes : {Sizes{1, 1}, Sizes{6, 6}, Sizes{5, 9}, Sizes{9, 5}, Sizes{2, 3, 4, 4},
-                             Sizes{40, 70}, Sizes{2, 70, 41}, Sizes{0, 3, 3}, Sizes{3, 0}}) {
+                             Sizes{40, 70}, Sizes{2, 70, 41}, Sizes{0, 3, 3}, Sizes{3, 0},
+                             Sizes{19, 3, 3}, Sizes{9, 7, 4}, Sizes{70, 3, 5}, Sizes{8, 23, 23}}) {
     is_lapack = !is_lapack;
     const Program lu = LuOf(is_lapack ? lapack_lu : "LuDecomposition", type, sizes);
     ForResults<T>(lu, [&](const Literal& given, const Literal& found) {

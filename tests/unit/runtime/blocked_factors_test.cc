@@ -217,7 +217,7 @@ void CheckReflections(int64_t m, int64_t n) {
   };
   const std::vector<Array> given = {array(a, m, n)},
                            factors = {array(r, m, n), array(taus, steps, 1)};
-  RealQr()(letters, given, factors);
+  RealQr().real(letters, given, factors);
   for (bool left : {true, false}) {
     letters.left = letters.transposed = left;
     const Array c = left ? array(a, m, n) : array(turned, n, m);

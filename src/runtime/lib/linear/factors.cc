@@ -1,6 +1,7 @@
 #include "runtime/lib/linear/factors.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -35,26 +36,33 @@ void SmallLu(T* a, int64_t m, int64_t n, int32_t* pivots) {
   }
 }
 
-// Results are the factors, pivots from 0, the row of the operand for each row of the factors, and
-// info: from 1, the first column with a pivot of 0.
+// The row of the operand for each row of the factors, and info: from 1, the first column with a
+// pivot of 0.
+template <typename T>
+void DescribeLu(const T* a, int64_t m, int64_t n, const int32_t* pivots, int32_t* order,
+                int32_t* info) {
+  const int64_t steps = std::min(m, n);
+  std::iota(order, order + m, 0);
+  for (int64_t i = 0; i < steps; ++i) std::swap(order[i], order[pivots[i]]);
+  *info = 0;
+  for (int64_t i = steps; i-- > 0;) {
+    if (a[i * (n + 1)] == 0) *info = static_cast<int32_t>(i + 1);
+  }
+}
+
+// Results are the factors, pivots from 0, and what DescribeLu says.
 template <typename T>
 void LuOf(const Letters& letters, std::span<const Array> operands, std::span<const Array> results) {
-  const int64_t m = operands[0].rows, n = operands[0].columns, steps = std::min(m, n);
+  const int64_t m = operands[0].rows, n = operands[0].columns;
   T* const a = DataOf<T>(results[0]);
   if (operands[0].data != results[0].data) std::copy_n(DataOf<T>(operands[0]), m * n, a);
-  auto *pivots = DataOf<int32_t>(results[1]), *order = DataOf<int32_t>(results[2]);
-  if (steps < kSmall) {
+  auto* const pivots = DataOf<int32_t>(results[1]);
+  if (std::min(m, n) < kSmall) {
     SmallLu(a, m, n, pivots);
   } else {
     Blocked<T>(letters.frame).Lu(a, n, m, n, pivots);
   }
-  std::iota(order, order + m, 0);
-  for (int64_t i = 0; i < steps; ++i) std::swap(order[i], order[pivots[i]]);
-  int64_t info = 0;
-  for (int64_t i = steps; i-- > 0;) {
-    if (a[i * (n + 1)] == 0) info = i + 1;
-  }
-  WriteNumber(results[3], static_cast<int32_t>(info));
+  DescribeLu(a, m, n, pivots, DataOf<int32_t>(results[2]), DataOf<int32_t>(results[3]));
 }
 
 // I - tau v v^T from the left, for v = (1, tail) of a column of a.
@@ -166,6 +174,85 @@ void ByReflections(const Letters& letters, std::span<const Array> operands,
   loops.transpose(turned.data(), c.rows, c.columns, c.rows, to, c.columns);
 }
 
+// Blocks of `elements` vectors for the lanes of one call, at addresses that vectors like.
+template <typename T>
+class Work {
+ public:
+  explicit Work(int64_t elements)
+      : memory_(std::make_unique_for_overwrite<std::byte[]>(
+            static_cast<size_t>((elements + 1) * kMostLaneBytes))) {
+    void* at = memory_.get();
+    size_t space = static_cast<size_t>((elements + 1) * kMostLaneBytes);
+    next_ = static_cast<T*>(std::align(kMostLaneBytes, 1, at, space));
+  }
+  T* Take(int64_t elements) {
+    T* const block = next_;
+    next_ += elements * lanes.width;
+    return block;
+  }
+
+  const Lanes<T>& lanes = LoopsOfMachine<T>().lanes;
+
+ private:
+  const std::unique_ptr<std::byte[]> memory_;
+  T* next_;
+};
+
+// f(first matrix, matrices) for block after block of a call.
+template <typename F>
+void ForEachBlock(int64_t count, int64_t width, F&& f) {
+  for (int64_t i = 0; i < count; i += width) f(i, std::min(width, count - i));
+}
+
+template <typename T>
+void LuInLanes(std::span<const Array> operands, std::span<const Array> results, int64_t count) {
+  const int64_t m = operands[0].rows, n = operands[0].columns, steps = std::min(m, n);
+  T* const to = DataOf<T>(results[0]);
+  auto *pivots = DataOf<int32_t>(results[1]), *order = DataOf<int32_t>(results[2]);
+  Work<T> work(m * n + steps);
+  const int64_t width = work.lanes.width;
+  T *const a = work.Take(m * n), *const rows = work.Take(steps);
+  ForEachBlock(count, width, [&](int64_t i, int64_t matrices) {
+    LoadLanes(work.lanes, DataOf<T>(operands[0]) + i * m * n, m * n, matrices, a);
+    work.lanes.lu(a, m, n, rows);
+    StoreLanes(work.lanes, a, m * n, matrices, to + i * m * n);
+    StoreLanes(work.lanes, rows, steps, matrices, pivots + i * steps);
+    for (int64_t k = i; k < i + matrices; ++k) {
+      DescribeLu(to + k * m * n, m, n, pivots + k * steps, order + k * m,
+                 DataOf<int32_t>(results[3]) + k);
+    }
+  });
+}
+
+template <typename T>
+void QrInLanes(std::span<const Array> operands, std::span<const Array> results, int64_t count) {
+  const int64_t m = operands[0].rows, n = operands[0].columns, steps = std::min(m, n);
+  Work<T> work(m * n + steps);
+  const int64_t width = work.lanes.width;
+  T *const a = work.Take(m * n), *const taus = work.Take(steps);
+  ForEachBlock(count, width, [&](int64_t i, int64_t matrices) {
+    LoadLanes(work.lanes, DataOf<T>(operands[0]) + i * m * n, m * n, matrices, a);
+    work.lanes.qr(a, m, n, taus);
+    StoreLanes(work.lanes, a, m * n, matrices, DataOf<T>(results[0]) + i * m * n);
+    StoreLanes(work.lanes, taus, steps, matrices, DataOf<T>(results[1]) + i * steps);
+  });
+}
+
+template <typename T>
+void ProductInLanes(std::span<const Array> operands, std::span<const Array> results,
+                    int64_t count) {
+  const int64_t m = operands[0].rows, n = operands[0].columns, steps = operands[1].rows;
+  Work<T> work(2 * m * n + steps);
+  const int64_t width = work.lanes.width;
+  T *const a = work.Take(m * n), *const q = work.Take(m * n), *const taus = work.Take(steps);
+  ForEachBlock(count, width, [&](int64_t i, int64_t matrices) {
+    LoadLanes(work.lanes, DataOf<T>(operands[0]) + i * m * n, m * n, matrices, a);
+    LoadLanes(work.lanes, DataOf<T>(operands[1]) + i * steps, steps, matrices, taus);
+    work.lanes.product(a, m, n, taus, steps, q);
+    StoreLanes(work.lanes, q, m * n, matrices, DataOf<T>(results[0]) + i * m * n);
+  });
+}
+
 // f32 or f64.
 template <Kernel kSingle, Kernel kDouble>
 void OfType(const Letters& letters, std::span<const Array> operands,
@@ -173,12 +260,26 @@ void OfType(const Letters& letters, std::span<const Array> operands,
   const bool is_single = operands[0].type == ElementType::kF32;
   return (is_single ? kSingle : kDouble)(letters, operands, results);
 }
+template <LaneKernel kSingle, LaneKernel kDouble>
+void InLanesOfType(std::span<const Array> operands, std::span<const Array> results, int64_t count) {
+  const bool is_single = operands[0].type == ElementType::kF32;
+  return (is_single ? kSingle : kDouble)(operands, results, count);
+}
 
 }  // namespace
 
-Kernel RealLu() { return OfType<LuOf<float>, LuOf<double>>; }
-Kernel RealQr() { return OfType<QrOf<float>, QrOf<double>>; }
-Kernel RealProductOfReflections() { return OfType<ProductOf<float>, ProductOf<double>>; }
+Kernels RealLu() {
+  return {OfType<LuOf<float>, LuOf<double>>, nullptr,
+          InLanesOfType<LuInLanes<float>, LuInLanes<double>>};
+}
+Kernels RealQr() {
+  return {OfType<QrOf<float>, QrOf<double>>, nullptr,
+          InLanesOfType<QrInLanes<float>, QrInLanes<double>>};
+}
+Kernels RealProductOfReflections() {
+  return {OfType<ProductOf<float>, ProductOf<double>>, nullptr,
+          InLanesOfType<ProductInLanes<float>, ProductInLanes<double>>};
+}
 Kernel RealByReflections() { return OfType<ByReflections<float>, ByReflections<double>>; }
 
 }  // namespace kiln::runtime::lib::linear

@@ -6,9 +6,9 @@
 
 namespace kiln::runtime::lib::linear {
 
-Kernel RealLu();                    // getrf
-Kernel RealQr();                    // geqrf
-Kernel RealProductOfReflections();  // orgqr
-Kernel RealByReflections();         // ormqr
+Kernels RealLu();                    // getrf
+Kernels RealQr();                    // geqrf
+Kernels RealProductOfReflections();  // orgqr
+Kernel RealByReflections();          // ormqr
 
 }  // namespace kiln::runtime::lib::linear

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "runtime/lib/attributes.h"
 #include "runtime/lib/linear/factors.h"
+#include "runtime/lib/linear/lanes.h"
 #include "runtime/lib/linear/lapack_call.h"
 #include "runtime/lib/parallel.h"
 
@@ -22,11 +23,14 @@ namespace {
 using linear::Array;
 using linear::Kernel;
 using linear::Kernels;
+using linear::LaneKernel;
 using linear::Letters;
 
 // Matrices of a piece of a batch have together about this much work, n^3, where there are so many.
 constexpr double kWorkOfPiece = 1 << 15;
 constexpr int64_t kMostPieces = 16;
+// Small matrices between two polls for cancellation, a multiple of those of a block of lanes.
+constexpr int64_t kSmallBetweenPolls = 64;
 
 // Words for arrays: the element type (T that of the first operand, R its real one, C its complex
 // one, I s32), and a letter for each dimension behind the batch. Letters get values from operands;
@@ -45,12 +49,12 @@ std::span<const Form> Forms() {
       {"gees", "Tnn", "Tnn Tnn Tn Tn I I", "Tnn Tnn Tn I I", linear::SchurKernels()},
       {"gehrd", "Tnn", "Tnn Tp I", "", linear::HessenbergKernels()},
       {"geqp3", "Tmn In", "Tmn In Tk", "", linear::PivotedQrKernels()},
-      {"geqrf", "Tmn", "Tmn Tk", "", {linear::RealQr(), nullptr}},
+      {"geqrf", "Tmn", "Tmn Tk", "", linear::RealQr()},
       {"gesdd", "Tmn", "Tmn Rk Tmu Twn I", "", linear::SingularKernels(true)},
       {"gesvd", "Tmn", "Tmn Rk Tmu Twn I", "", linear::SingularKernels(false)},
-      {"getrf", "Tmn", "Tmn Ik Im I", "", {linear::RealLu(), nullptr}},
+      {"getrf", "Tmn", "Tmn Ik Im I", "", linear::RealLu()},
       {"gtsv", "Tn Tn Tn Tnr", "Tn Tn Tn Tnr I", "", linear::TridiagonalKernels()},
-      {"orgqr", "Tmn Tt", "Tmn", "", {linear::RealProductOfReflections(), nullptr}},
+      {"orgqr", "Tmn Tt", "Tmn", "", linear::RealProductOfReflections()},
       {"ormqr",
        "Tqs Tt Tmn",
        "Tmn",
@@ -136,7 +140,8 @@ Letters LettersOf(std::string_view attributes, int64_t n) {
 
 class Lapack : public Function {
  public:
-  Lapack(Kernel kernel, const Letters& letters, const CallSignature& signature, size_t batch_rank)
+  Lapack(Kernel kernel, LaneKernel lanes, const Letters& letters, const CallSignature& signature,
+         size_t batch_rank)
       : kernel_(kernel), letters_(letters), operands_(signature.operands.size()) {
     double size = 1;
     for (const std::vector<Shape>* shapes : {&signature.operands, &signature.results}) {
@@ -155,6 +160,7 @@ class Lapack : public Function {
     const double work = static_cast<double>(count_) * size * size * size / kWorkOfPiece;
     pieces_ = static_cast<int64_t>(std::clamp(work, 1.0, static_cast<double>(kMostPieces)));
     pieces_ = std::max<int64_t>(std::min(pieces_, count_), 1);
+    if (size < linear::kSmall && count_ >= linear::kFewestInLanes) lanes_ = lanes;
   }
 
   Status Run(const kiln_frame* frame, void* const* args) const override {
@@ -164,8 +170,9 @@ class Lapack : public Function {
     ForEach(frame, pieces_, [&](int64_t piece) {
       const int64_t end = count_ * (piece + 1) / pieces_;
       auto run = [&] {
-        for (int64_t i = count_ * piece / pieces_; i < end && !IsCancelled(frame); ++i) {
-          RunOne(letters, args, i);
+        const int64_t step = lanes_ ? kSmallBetweenPolls : 1;
+        for (int64_t i = count_ * piece / pieces_; i < end && !IsCancelled(frame); i += step) {
+          RunSome(letters, args, i, std::min(step, end - i));
         }
       };
       try {
@@ -180,18 +187,21 @@ class Lapack : public Function {
   }
 
  private:
-  void RunOne(const Letters& letters, void* const* args, int64_t item) const {
+  // `count` items, one or several in lanes.
+  void RunSome(const Letters& letters, void* const* args, int64_t item, int64_t count) const {
     std::vector<Array> arrays = items_;
     for (size_t i = 0; i < arrays.size(); ++i) {
       Array& array = arrays[i];
       const int64_t bytes = array.rows * array.columns * BitWidth(array.type) / 8;
       array.data = static_cast<std::byte*>(args[i]) + item * bytes;
     }
-    const std::span<const Array> all(arrays);
-    kernel_(letters, all.first(operands_), all.subspan(operands_));
+    const std::span<const Array> all(arrays), operands = all.first(operands_);
+    if (lanes_) return lanes_(operands, all.subspan(operands_), count);
+    kernel_(letters, operands, all.subspan(operands_));
   }
 
   const Kernel kernel_;
+  LaneKernel lanes_ = nullptr;  // null for matrices one by one
   const Letters letters_;
   const size_t operands_;
   std::vector<Array> items_;  // without addresses
@@ -248,8 +258,8 @@ Made MakeLapack(const Form& form, const CallSignature& signature) {
   KILN_RETURN_IF_ERROR(CheckSizes(form.name, letters, sizes));
   const Kernel kernel = is_complex ? form.kernels.complex : form.kernels.real;
   if (!kernel) return refuse();
-  return std::shared_ptr<const Function>(
-      std::make_shared<Lapack>(kernel, letters, signature, batch.size()));
+  return std::shared_ptr<const Function>(std::make_shared<Lapack>(
+      kernel, is_complex ? nullptr : form.kernels.lanes, letters, signature, batch.size()));
 }
 
 template <size_t kIndex>

@@ -182,8 +182,12 @@ void ReflectColumns(Block&& matrix, const Tail& tail, W factor) {
 // runtime/lib/linear/lapack.cc lists them. They may throw bad_alloc.
 using Kernel = void (*)(const Letters&, std::span<const Array> operands,
                         std::span<const Array> results);
+// The same for several small items that follow one another, the first of which is given.
+using LaneKernel = void (*)(std::span<const Array> operands, std::span<const Array> results,
+                            int64_t count);
 struct Kernels {
   Kernel real = nullptr, complex = nullptr;
+  LaneKernel lanes = nullptr;  // of real numbers
 };
 Kernels SelfAdjointKernels();                // syevd, heevd
 Kernels ToTridiagonalKernels();              // sytrd, hetrd

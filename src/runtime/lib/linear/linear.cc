@@ -12,13 +12,16 @@
 #include "base/strings.h"
 #include "runtime/lib/attributes.h"
 #include "runtime/lib/linear/kernels.h"
+#include "runtime/lib/linear/loops.h"
 #include "runtime/lib/parallel.h"
 #include "tensor/small_float.h"
 
 namespace kiln::runtime::lib {
 namespace {
 
+using linear::LoadLanes;
 using linear::Real;
+using linear::StoreLanes;
 using linear::Triangle;
 
 // Batches are split into pieces of this much work, up to this number.
@@ -33,6 +36,7 @@ struct Batch {
   int64_t pieces = 1;
 
   int64_t elements() const { return rows * columns; }
+  bool AreSmall() const { return rows < linear::kSmall && columns < linear::kSmall; }
   int64_t FirstOf(int64_t piece) const { return count * piece / pieces; }
 };
 
@@ -76,8 +80,14 @@ To As(From x) {
   return static_cast<To>(x);
 }
 
-// The number of small matrices between two polls for cancellation.
+// The number of small matrices between two polls for cancellation, a multiple of those of a block.
 constexpr int64_t kSmallBetweenPolls = 64;
+
+// Whether the matrices are decomposed in lanes, many at once.
+template <typename T>
+bool InLanes(const Batch& batch) {
+  return std::is_same_v<T, Real<T>> && batch.AreSmall() && batch.count >= linear::kFewestInLanes;
+}
 
 // Scratch of the call, of this size per piece.
 struct Scratch {
@@ -87,24 +97,22 @@ struct Scratch {
   void* Of(int64_t piece) const { return static_cast<std::byte*>(memory) + piece * piece_bytes; }
 };
 
-// Runs f(matrix, its piece's scratch), which may throw bad_alloc, piece by piece in the order of
-// matrices.
+// Runs f(first, count, scratch of the piece) for matrices that follow one another, piece by piece
+// in their order: one, or several small ones. f may throw bad_alloc.
 template <typename F>
-Status ForEachMatrix(const kiln_frame* frame, const Batch& batch, const Scratch& scratch, F&& f) {
-  const bool are_small = batch.rows < linear::kSmall && batch.columns < linear::kSmall;
-  const int64_t step = are_small ? kSmallBetweenPolls : 1;
+Status ForMatrices(const kiln_frame* frame, const Batch& batch, const Scratch& scratch, F&& f) {
+  const int64_t step = batch.AreSmall() ? kSmallBetweenPolls : 1;
   std::atomic<bool> failed{false};
   ForEach(frame, batch.pieces, [&](int64_t piece) {
     auto run = [&] {
       void* const own = scratch.Of(piece);
       const int64_t end = batch.FirstOf(piece + 1);
       for (int64_t i = batch.FirstOf(piece); i < end && !IsCancelled(frame); i += step) {
-        const int64_t next = std::min(i + step, end);
-        for (int64_t matrix = i; matrix < next; ++matrix) f(matrix, own);
+        f(i, std::min(step, end - i), own);
       }
     };
     try {
-      if (are_small) return run();
+      if (batch.AreSmall()) return run();
       // Eigen has arrays in its frames.
       if (!OnOwnStack(run).ok()) failed.store(true, std::memory_order_relaxed);
     } catch (const std::bad_alloc&) {
@@ -122,8 +130,9 @@ class Cholesky : public Function {
  public:
   Cholesky(const Batch& batch, bool lower) : batch_(batch), lower_(lower) {}
 
-  // Scratch of a piece: the converted matrix if types differ.
+  // Scratch of a piece: a block of lanes, or the converted matrix if types differ.
   static int64_t OwnBytes(const Batch& batch, int64_t) {
+    if (InLanes<T>(batch)) return batch.elements() * linear::kMostLaneBytes;
     if (std::is_same_v<T, Stored>) return 0;
     return Aligned(batch.elements() * static_cast<int64_t>(sizeof(T)));
   }
@@ -132,13 +141,33 @@ class Cholesky : public Function {
     const auto* from = static_cast<const Stored*>(args[0]);
     auto* to = static_cast<Stored*>(args[1]);
     Scratch scratch;
-    if (!std::is_same_v<T, Stored>) scratch = {args[2], OwnBytes(batch_, batch_.rows)};
-    return ForEachMatrix(frame, batch_, scratch, [&](int64_t i, void* own) {
-      RunOne(frame, from + i * batch_.elements(), to + i * batch_.elements(), own);
+    if (OwnBytes(batch_, batch_.rows) > 0) scratch = {args[2], OwnBytes(batch_, batch_.rows)};
+    return ForMatrices(frame, batch_, scratch, [&](int64_t first, int64_t count, void* own) {
+      const int64_t elements = batch_.elements();
+      if constexpr (std::is_same_v<T, Real<T>>) {
+        if (InLanes<T>(batch_)) {
+          return RunLanes(from + first * elements, to + first * elements, count, own);
+        }
+      }
+      for (int64_t i = first; i < first + count; ++i) {
+        RunOne(frame, from + i * elements, to + i * elements, own);
+      }
     });
   }
 
  private:
+  void RunLanes(const Stored* from, Stored* to, int64_t count, void* own) const {
+    const linear::Lanes<T>& lanes = linear::LoopsOfMachine<T>().lanes;
+    const int64_t elements = batch_.elements(), width = lanes.width;
+    T* const block = static_cast<T*>(own);
+    for (int64_t i = 0; i < count; i += width) {
+      const int64_t matrices = std::min(width, count - i);
+      LoadLanes(lanes, from + i * elements, elements, matrices, block);
+      lanes.cholesky(block, batch_.rows, lower_);
+      StoreLanes(lanes, block, elements, matrices, to + i * elements);
+    }
+  }
+
   void RunOne(const kiln_frame* frame, const Stored* from, Stored* to, void* own) const {
     T* a = static_cast<T*>(own);
     if constexpr (std::is_same_v<T, Stored>) a = to;
@@ -172,9 +201,10 @@ class TriangularSolve : public Function {
   TriangularSolve(const Batch& sides, int64_t n, bool left, const Triangle& triangle)
       : sides_(sides), n_(n), left_(left), triangle_(triangle) {}
 
-  // Scratch of a piece: the triangle in the solver's form, and the converted matrices if types
-  // differ.
+  // Scratch of a piece: blocks of lanes, or the triangle in the solver's form, and the converted
+  // matrices if types differ.
   static int64_t OwnBytes(const Batch& sides, int64_t n) {
+    if (InLanes<T>(sides)) return (n * n + sides.elements()) * linear::kMostLaneBytes;
     const auto bytes = static_cast<int64_t>(sizeof(T));
     const int64_t copies =
         std::is_same_v<T, Stored> ? 0 : Aligned(n * n * bytes) + Aligned(sides.elements() * bytes);
@@ -186,12 +216,38 @@ class TriangularSolve : public Function {
     const auto* b = static_cast<const Stored*>(args[1]);
     auto* x = static_cast<Stored*>(args[2]);
     const Scratch scratch = {args[3], OwnBytes(sides_, n_)};
-    return ForEachMatrix(frame, sides_, scratch, [&](int64_t i, void* own) {
-      RunOne(frame, a + i * n_ * n_, b + i * sides_.elements(), x + i * sides_.elements(), own);
+    return ForMatrices(frame, sides_, scratch, [&](int64_t first, int64_t count, void* own) {
+      const int64_t elements = sides_.elements();
+      if constexpr (std::is_same_v<T, Real<T>>) {
+        if (InLanes<T>(sides_)) {
+          return RunLanes(a + first * n_ * n_, b + first * elements, x + first * elements, count,
+                          own);
+        }
+      }
+      for (int64_t i = first; i < first + count; ++i) {
+        RunOne(frame, a + i * n_ * n_, b + i * elements, x + i * elements, own);
+      }
     });
   }
 
  private:
+  void RunLanes(const Stored* a, const Stored* b, Stored* x, int64_t count, void* own) const {
+    const linear::Lanes<T>& lanes = linear::LoopsOfMachine<T>().lanes;
+    const int64_t elements = sides_.elements(), width = lanes.width;
+    T *const triangles = static_cast<T*>(own), *const sides = triangles + n_ * n_ * width;
+    const bool transposed = triangle_.transposed == left_;  // of x^T op(a)^T = b^T on the right
+    for (int64_t i = 0; i < count; i += width) {
+      const int64_t matrices = std::min(width, count - i);
+      LoadLanes(lanes, a + i * n_ * n_, n_ * n_, matrices, triangles);
+      LoadLanes(lanes, b + i * elements, elements, matrices, sides);
+      lanes.solve(triangles, n_, transposed ? 1 : n_, transposed ? n_ : 1,
+                  triangle_.lower != transposed, triangle_.unit_diagonal, sides,
+                  left_ ? sides_.columns : sides_.rows, left_ ? sides_.columns : 1,
+                  left_ ? 1 : sides_.columns);
+      StoreLanes(lanes, sides, elements, matrices, x + i * elements);
+    }
+  }
+
   void RunOne(const kiln_frame* frame, const Stored* a, const Stored* b, Stored* x,
               void* own) const {
     const int64_t elements = sides_.elements();

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "runtime/lib/linear/lanes.h"
+
 namespace kiln::runtime::lib::linear {
 
 // Rotations of neighbouring columns, in this order: of `first` and `first` + 1, then of the next
@@ -59,6 +61,8 @@ struct Loops {
   // Element j of row i becomes element i of row j.
   void (*transpose)(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to,
                     int64_t to_stride);
+
+  Lanes<T> lanes;
 };
 
 // The loops for the vectors of a kind; null where the machine has none.

@@ -2,6 +2,7 @@
 // Everything here is local to the including file, which is compiled for other instructions than the
 // library.
 #include <cstdint>
+#include <utility>
 
 #include "runtime/lib/linear/loops.h"
 
@@ -193,6 +194,7 @@ void UpdateAndMultiply(T* a, int64_t stride, int64_t n, const T* v, const T* w, 
   if (j < n) element(j, j);
 }
 
+#include "runtime/lib/linear/lanes_impl.h"
 #include "runtime/lib/linear/product_impl.h"
 
 template <typename T>
@@ -207,7 +209,9 @@ constexpr Loops<T> kLoops = {Vector<T>::kWidth,
                              SolveRows<T>,
                              SubtractOuter<T>,
                              Largest<T>,
-                             Transpose<T>};
+                             Transpose<T>,
+                             {Vector<T>::kWidth, LoadBlock<T>, StoreBlock<T>, CholeskyOfLanes<T>,
+                              SolveInLanes<T>, LuOfLanes<T>, QrOfLanes<T>, ProductOfLanes<T>}};
 
 }  // namespace
 
