@@ -196,6 +196,49 @@ std::unique_ptr<ir::Module> LateUses(uint64_t seed) {
   return ir::ParseOrDie(text);
 }
 
+// A loop that counts up by any step, over two arrays whose next values are made from elements at
+// other places of both.
+std::unique_ptr<ir::Module> TurningLoop(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const std::string array = "f32[64,80]", state = Cat("(s32[], ", array, ", ", array, ")");
+  const int64_t step = 1 + static_cast<int64_t>(random() % 3);
+  const auto start = static_cast<int64_t>(random() % 4);
+  const int64_t end = start + static_cast<int64_t>(random() % 20);
+  std::vector<std::string> values = {"a", "b"};
+  std::string body;
+  auto any = [&] { return values[random() % values.size()]; };
+  for (int k = 0; k < 5; ++k) {
+    const std::string x = any(), name = Cat("v", k);
+    const auto at = static_cast<int64_t>(1 + random() % 79);
+    switch (random() % 4) {
+      case 0:
+        body += Cat(" l", k, " = f32[64,", at, "] slice(", x, "), slice={[0:64], [0:", at, "]} r",
+                    k, " = f32[64,", 80 - at, "] slice(", x, "), slice={[0:64], [", at, ":80]} ",
+                    name, " = ", array, " concatenate(r", k, ", l", k, "), dimensions={1}\n");
+        break;
+      case 1:
+        body += Cat(" ", name, " = ", array, " reverse(", x, "), dimensions={0}\n");
+        break;
+      case 2:
+        body += Cat(" ", name, " = ", array, " negate(", x, ")\n");
+        break;
+      default:
+        body += Cat(" ", name, " = ", array, " maximum(", x, ", ", any(), ")\n");
+    }
+    values.push_back(name);
+  }
+  return ir::ParseOrDie(Cat(
+      "HloModule turning\nbody { s = ", state,
+      " parameter(0) i = s32[] get-tuple-element(s), index=0", " a = ", array,
+      " get-tuple-element(s), index=1 b = ", array,
+      " get-tuple-element(s), index=2 by = s32[] constant(", step, ") j = s32[] add(i, by)\n", body,
+      " ROOT t = ", state, " tuple(j, ", any(), ", ", values.back(), ") }\n", "condition { s = ",
+      state, " parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] constant(", end,
+      ") ROOT p = pred[] compare(i, n), direction=LT }\n", "ENTRY e { x = ", array,
+      " parameter(0) y = ", array, " parameter(1) k = s32[] constant(", start, ") s = ", state,
+      " tuple(k, x, y) ROOT w = ", state, " while(s), condition=condition, body=body }\n"));
+}
+
 class PassesRandom : public ::testing::TestWithParam<std::string_view> {
  protected:
   void Run(uint64_t first, uint64_t count) {
@@ -220,6 +263,10 @@ class PassesRandom : public ::testing::TestWithParam<std::string_view> {
       if (name == "compare-extrema") {
         auto rectified = Rectified(seed);
         changes += Check(name, *rectified, SpecialArguments(*rectified, seed), true);
+      }
+      if ((name == "double-buffering" || name == "cpu") && seed % 8 == 0) {
+        auto loop = TurningLoop(seed);
+        changes += Check(name, *loop, RandomArguments(*loop, seed), true);
       }
       if (name == "rematerialisation" && seed % 8 == 0) {
         auto late = LateUses(seed);
