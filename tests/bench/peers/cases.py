@@ -169,6 +169,22 @@ def numpy_scan(outs, xs):
         carry += xs[i]
 
 
+# --- Transforms and small systems
+
+SERIES, POINTS, SYSTEMS = 1000, 1024, 10000
+
+
+def system_inputs():
+    matrices = uniform([SYSTEMS, 3, 3])
+    return [matrices @ matrices.mT + 3 * torch.eye(3), uniform([SYSTEMS, 3, 1])]
+
+
+def kiln_systems(graph, matrices, sides):
+    factors = graph.cholesky(matrices, lower=True)
+    half = graph.triangular_solve(factors, sides, 'NO_TRANSPOSE', left_side=True, lower=True)
+    return [graph.triangular_solve(factors, half, 'TRANSPOSE', left_side=True, lower=True)]
+
+
 # --- A training step of a multilayer perceptron: softmax cross entropy, gradient descent
 
 BATCH, SIZES, RATE_OF_STEP = 128, [784, 512, 256, 10], 0.01
@@ -263,6 +279,12 @@ CASES: List[Case] = [
          numpy=lambda outs, x: numpy.copyto(outs[0], x.T)),
     Case('scan 2000x3', lambda: [uniform([STEPS, WIDTH])], kiln_scan, [[WIDTH], [STEPS, WIDTH]],
          eager=torch_scan, numpy=numpy_scan),
+    Case('spectra of 1000x1024', lambda: [uniform([SERIES, POINTS])],
+         lambda graph, x: [graph.abs(graph.fft(x, 'RFFT', [POINTS]))], [[SERIES, POINTS // 2 + 1]],
+         eager=lambda outs, x: torch.abs(torch.fft.rfft(x), out=outs[0]),
+         numpy=lambda outs, x: numpy.abs(numpy.fft.rfft(x), out=outs[0])),
+    Case('systems by Cholesky, 10000 of 3x3', system_inputs, kiln_systems, [[SYSTEMS, 3, 1]],
+         eager=lambda outs, a, b: torch.cholesky_solve(b, torch.linalg.cholesky(a), out=outs[0])),
     Case('MLP 784-512-256-10, a step', mlp_inputs, kiln_mlp,
          [[]] + [dims for pair in zip(SIZES, SIZES[1:]) for dims in (list(pair), [pair[1]])],
          eager=eager_mlp, session=True),

@@ -116,6 +116,41 @@ def tiny():
     return lambda x: x + 1, (jnp.ones(4),), 0
 
 
+STENCIL_STEPS, SIDE, SYSTEMS, DRAWS = 50, 512, 10000, 1000000
+
+
+def stencil():
+    """Steps of heat on a square whose border stays."""
+    def step(_, u):
+        inside = u[1:-1, 1:-1]
+        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+        return u.at[1:-1, 1:-1].add(0.1 * (around - 4 * inside))
+
+    start = np.random.default_rng(6).normal(size=(SIDE, SIDE)).astype(np.float32)
+    return lambda u: jax.lax.fori_loop(0, STENCIL_STEPS, step, u), (start,), 0
+
+
+def draws(function):
+    """Random numbers of a key of Threefry's."""
+    key = np.array([1, 2], np.uint32)
+    return lambda key: function(jax.random.wrap_key_data(key), (DRAWS,)), (key,), 0
+
+
+def systems(function, right_sides=False):
+    """Small systems or matrices, each well-conditioned."""
+    random = np.random.default_rng(7)
+    matrices = random.uniform(-1, 1, (SYSTEMS, 3, 3)) + 3 * np.eye(3)
+    matrices = (matrices + matrices.transpose(0, 2, 1)).astype(np.float32)
+    sides = (random.normal(size=(SYSTEMS, 3, 1)).astype(np.float32),) if right_sides else ()
+    return function, (matrices, *sides), 0
+
+
+def transforms():
+    random = np.random.default_rng(8)
+    parts = random.normal(size=(2, 1000, 1024)).astype(np.float32)
+    return jnp.fft.fft, (parts[0] + 1j * parts[1],), 0
+
+
 UNARY = ('abs', 'sin', 'cos', 'tanh', 'exp', 'sqrt', 'square', 'sign', 'floor', 'ceil', 'negative', 'sum', 'max',
          'mean', 'cumsum', 'sort', 'argmax', 'ravel', 'transpose', 'log1p')
 BINARY = ('add', 'subtract', 'multiply', 'maximum', 'minimum', 'arctan2', 'less', 'equal', 'hypot',
@@ -146,6 +181,13 @@ PROGRAMS = {
     'tiny jit': tiny,
     'Optax MLP step': lambda: training(Perceptron(), 128),
     'Optax CNN step': lambda: training(Convolutional(), 64),
+    'stencil, 50 steps of 512 x 512': stencil,
+    'random bits, 1M': lambda: draws(jax.random.bits),
+    'random normal, 1M': lambda: draws(jax.random.normal),
+    'solve, 10,000 of 3 x 3': lambda: systems(jnp.linalg.solve, right_sides=True),
+    'cholesky, 10,000 of 3 x 3': lambda: systems(jnp.linalg.cholesky),
+    'qr, 10,000 of 3 x 3': lambda: systems(lambda a: jnp.abs(jnp.linalg.qr(a)[1])),
+    'fft, 1,000 of 1,024': transforms,
     'Diffrax solve': lorenz,
     'NumPyro NUTS': nuts,
     'NumPyro SVI': svi,

@@ -79,7 +79,7 @@ def prepare(name):
     run.wait()
     first = time.perf_counter() - start
     leaves = {str(i): np.asarray(x) for i, x in enumerate(jax.tree.leaves(run.result))
-              if np.issubdtype(x.dtype, np.floating)}
+              if np.issubdtype(x.dtype, np.inexact)}
     np.savez(FOLDER / f'{PLATFORM}.npz', **leaves)
     return run, {'first': first, 'compile': COMPILED[1], 'programs': COMPILED[0]}
 
