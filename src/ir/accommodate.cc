@@ -333,10 +333,31 @@ class Accommodation {
       default:
         break;
     }
-    if (IsElementwise(i_->opcode()) && count > 1 && i_->opcode() != Opcode::kStochasticConvert) {
-      return WantCommonType(0, count);
+    if (!IsElementwise(i_->opcode()) || count < 2) return false;
+    const bool changed = WantCommonSizes();
+    return (i_->opcode() != Opcode::kStochasticConvert && WantCommonType(0, count)) || changed;
+  }
+
+  // An array of the bounds beside a value of bounded dimensions has that value's sizes.
+  bool WantCommonSizes() {
+    bool changed = false;
+    auto within = [](const Dimension& bounded, const Dimension& d) {
+      return bounded == d ||
+             (bounded.is_bounded() && d.is_constant() && d.size() == bounded.size());
+    };
+    for (Instruction* like : i_->operands()) {
+      if (!like->shape().is_array() || like->shape().is_static()) continue;
+      for (int64_t k = 0; k < i_->operand_count(); ++k) {
+        Instruction* x = i_->operand(k);
+        if (!x->shape().is_array() || x->shape().SameDimensions(like->shape()) ||
+            !std::ranges::equal(like->shape().dimensions(), x->shape().dimensions(), within)) {
+          continue;
+        }
+        computation_->ReplaceOperand(i_, k, b_.WithSizesOf(like, x));
+        changed = true;
+      }
     }
-    return false;
+    return changed;
   }
 
   // The state of a loop is what its own shape says.

@@ -4,6 +4,8 @@
 
 #include "base/strings.h"
 #include "ir/builder.h"
+#include "ir/dynamic_reshape.h"
+#include "ir/ragged_all_to_all.h"
 #include "ir/ragged_dot.h"
 #include "ir/scaled_dot.h"
 #include "ir/text_scanner.h"
@@ -237,6 +239,27 @@ Result<Instruction*> RaggedDotOf(const ForeignInstruction& f) {
   return dot;
 }
 
+// --- Others
+
+Result<Instruction*> DynamicReshapeOf(const ForeignInstruction& f) {
+  if (!f.shape) return Wrong(f, "needs a shape");
+  Builder b(f.computation, nullptr, f.op_name);
+  Instruction* value = DynamicReshape(b, f.operands, *f.shape);
+  if (!b.ok()) return Wrong(f, b.status().message());
+  return value;
+}
+
+// Between processes it is a call, which is refused where it would run.
+Result<Instruction*> RaggedAllToAllOf(const ForeignInstruction& f) {
+  Builder b(f.computation, nullptr, f.op_name);
+  Instruction* value = f.alone ? RaggedAllToAll(b, f.operands) : nullptr;
+  if (!b.ok()) return Wrong(f, b.status().message());
+  if (value) return value;
+  if (!f.shape) return Wrong(f, "needs a shape");
+  return b.AddShaped(*f.shape, Opcode::kCustomCall, f.operands,
+                     {{Attr::kCustomCallTarget, QuotedText{std::string(f.name)}}});
+}
+
 }  // namespace
 
 std::optional<ForeignOp> ForeignOpByName(std::string_view name) {
@@ -246,10 +269,15 @@ std::optional<ForeignOp> ForeignOpByName(std::string_view name) {
   if (name == "scan") return ForeignOp{ForeignOp::kScan, Opcode::kReduce};
   if (name == "ragged-dot") return ForeignOp{ForeignOp::kRaggedDot, Opcode::kDot};
   if (name == "scaled-dot") return ForeignOp{ForeignOp::kScaledDot, Opcode::kDot};
+  if (name == "dynamic-reshape") return ForeignOp{ForeignOp::kDynamicReshape, Opcode::kTuple};
+  if (name == "ragged-all-to-all") return ForeignOp{ForeignOp::kRaggedAllToAll, Opcode::kAllToAll};
   const size_t dash = name.rfind('-');
   if (dash == std::string_view::npos) return std::nullopt;
   const std::string_view stem = name.substr(0, dash), part = name.substr(dash + 1);
-  const std::optional<Opcode> opcode = stem == "async" ? Opcode::kCall : OpcodeByName(stem);
+  std::optional<Opcode> opcode = stem == "async" ? Opcode::kCall : OpcodeByName(stem);
+  if (const auto foreign = ForeignOpByName(stem); foreign && foreign->kind >= ForeignOp::kScan) {
+    opcode = foreign->opcode;
+  }
   if (!opcode || *opcode == Opcode::kParameter || *opcode == Opcode::kConstant) return std::nullopt;
   const int64_t result = *opcode == Opcode::kAllReduce ? -1 : *opcode == Opcode::kCopy ? 0 : 1;
   if (part == "start") return ForeignOp{ForeignOp::kStart, *opcode, result};
@@ -286,6 +314,10 @@ Result<Instruction*> MakeForeign(const ForeignInstruction& foreign) {
       return RaggedDotOf(foreign);
     case ForeignOp::kScaledDot:
       return ScaledDotOf(foreign);
+    case ForeignOp::kDynamicReshape:
+      return DynamicReshapeOf(foreign);
+    case ForeignOp::kRaggedAllToAll:
+      return RaggedAllToAllOf(foreign);
   }
   return Wrong(foreign, "is no op");
 }

@@ -15,9 +15,12 @@ struct ForeignOp {
     kStart,  // the op itself, and what its pair's users expect around the result
     kDone,   // its result
     kSame,   // the first operand
+    // The others may have a pair, too.
     kScan,
     kRaggedDot,
     kScaledDot,
+    kDynamicReshape,
+    kRaggedAllToAll,
   };
   Kind kind;
   Opcode opcode;  // whose attributes it has
@@ -40,6 +43,7 @@ struct ForeignInstruction {
   std::vector<std::pair<std::string_view, std::string_view>> more;
   std::optional<Shape> shape;  // the declared one
   std::string op_name;
+  bool alone = false;  // whether process 0 is alone in its group
 };
 
 // Its value, made at the end of the computation: of a pair of asynchronous ops the second part, of

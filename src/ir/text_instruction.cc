@@ -88,11 +88,6 @@ Result<Instruction*> TextParser::ReadExpression(Scope& scope, std::string_view n
   if (word.empty()) return scanner_.Fail("a shape or an op");
   if (!scanner_.Looking("(")) return scanner_.Fail("'(' after the op");
   std::optional<Opcode> opcode = OpcodeByName(word);
-  // Needs other processes: it is read, and refused where it would run.
-  if (word == "ragged-all-to-all") {
-    opcode = Opcode::kCustomCall;
-    pending.spec.attributes.Set(Attr::kCustomCallTarget, QuotedText{std::string(word)});
-  }
   if (!opcode) {
     pending.foreign = ForeignOpByName(word);
     if (!pending.foreign) {
@@ -169,13 +164,14 @@ Status TextParser::ReadOperands(Scope& scope, Pending& pending, int64_t depth) {
   if (scanner_.Take(")")) return OkStatus();
   do {
     KILN_ASSIGN_OR_RETURN(Instruction * operand, ReadOperand(scope, depth));
-    pending.spec.operands.push_back(operand);
+    if (operand) pending.spec.operands.push_back(operand);
   } while (scanner_.Take(","));
   if (scanner_.Take(")")) return OkStatus();
   return scanner_.Fail("',' or ')'");
 }
 
-// "%name", "f32[2]{0} %name", or an instruction in place: "f32[] add(%a, %b)".
+// "%name", "f32[2]{0} %name", or an instruction in place: "f32[] add(%a, %b)". A shape alone is no
+// operand, as in XLA, and is null. For an instruction alone shapes declare parameters.
 Result<Instruction*> TextParser::ReadOperand(Scope& scope, int64_t depth) {
   size_t at = scanner_.position();
   std::optional<Shape> shape;
@@ -189,8 +185,24 @@ Result<Instruction*> TextParser::ReadOperand(Scope& scope, int64_t depth) {
     return ReadExpression(scope, {}, depth + 1);
   }
   size_t name_at = scanner_.position();
-  KILN_ASSIGN_OR_RETURN(std::string_view name, scanner_.Name("an operand"));
+  std::string_view name;
+  if (!shape || (!scanner_.Looking(",") && !scanner_.Looking(")"))) {
+    KILN_ASSIGN_OR_RETURN(name, scanner_.Name("an operand"));
+  } else if (!scope.declares_parameters) {
+    return nullptr;
+  }
   auto found = scope.names.find(name);
+  if (found == scope.names.end() && shape && scope.declares_parameters) {
+    const int64_t number = std::ssize(scope.computation->parameters());
+    Instruction* parameter =
+        scope.computation->Create({.opcode = Opcode::kParameter,
+                                   .attributes = {{Attr::kParameterNumber, number}},
+                                   .shape = *shape,
+                                   .name = std::string(name)});
+    NotePosition(*parameter, at);
+    if (!name.empty()) scope.names.emplace(name, parameter);
+    return parameter;
+  }
   if (found == scope.names.end()) {
     return scanner_.FailAt(name_at, "the name of an instruction above in this computation");
   }
@@ -237,6 +249,11 @@ Status TextParser::ReadAttribute(const Scope& scope, std::string_view name, size
   if (name == "metadata") return ReadMetadata(pending);
   if (name == "frontend_attributes") return ReadFrontendAttributes(pending);
   if (name == "control-predecessors") return ReadControlPredecessors(scope, pending);
+  if (opcode == Opcode::kAllToAll && name == "dimensions") {  // for Accommodate
+    KILN_ASSIGN_OR_RETURN(Ints dimensions, ReadInts(scanner_));
+    pending.spec.attributes.Set(Attr::kDimensions, std::move(dimensions));
+    return OkStatus();
+  }
   if (opcode == Opcode::kDot && name == "sparsity") {
     return Unimplemented(scanner_.Where(position), ": dot with sparsity is not implemented");
   }
@@ -545,8 +562,11 @@ Result<Instruction*> TextParser::MakeForeignOp(Scope& scope, Pending pending, si
       pending.spec.shape = declared->elements()[static_cast<size_t>(op.result)];
     }
     const std::vector<Instruction*> operands = pending.spec.operands;
-    pending.foreign.reset();
-    KILN_ASSIGN_OR_RETURN(Instruction * result, Make(scope, std::move(pending), position));
+    pending.op.remove_suffix(std::string_view("-start").size());
+    pending.foreign = ForeignOpByName(pending.op);
+    KILN_ASSIGN_OR_RETURN(Instruction * result,
+                          pending.foreign ? MakeForeignOp(scope, std::move(pending), position)
+                                          : Make(scope, std::move(pending), position));
     value = PairOf(result, operands, op, *declared);
   } else {
     ForeignInstruction foreign{op,
@@ -558,6 +578,10 @@ Result<Instruction*> TextParser::MakeForeignOp(Scope& scope, Pending pending, si
                                std::move(pending.more),
                                declared,
                                std::move(pending.spec.op_name)};
+    const Groups& groups = foreign.attributes.GroupsOf(Attr::kReplicaGroups);
+    const bool channel = foreign.attributes.Int(Attr::kChannelId) > 0;
+    foreign.alone = groups.empty() ? (channel ? partitions_ : replicas_) == 1
+                                   : std::ranges::find(groups, Ints{0}) != groups.end();
     if (!pending.callees.empty()) {
       foreign.to_apply = Find(pending.callees[0]);
       if (!foreign.to_apply) {

@@ -34,9 +34,13 @@ Instruction* WithLayout(Instruction* value, const Shape& wanted) {
 
 Result<std::unique_ptr<Module>> TextParser::Parse() {
   module_ = std::make_unique<Module>("module");
-  KILN_RETURN_IF_ERROR(ReadHeader());
-  KILN_RETURN_IF_ERROR(SkipTables());
-  while (!scanner_.AtEnd()) KILN_RETURN_IF_ERROR(ReadComputation());
+  if (LookingAtInstruction()) {
+    KILN_RETURN_IF_ERROR(ReadInstructionAlone());
+  } else {
+    KILN_RETURN_IF_ERROR(ReadHeader());
+    KILN_RETURN_IF_ERROR(SkipTables());
+    while (!scanner_.AtEnd()) KILN_RETURN_IF_ERROR(ReadComputation());
+  }
   KILN_RETURN_IF_ERROR(Finish());
   return std::move(module_);
 }
@@ -136,6 +140,32 @@ Status TextParser::SkipTables() {
     }
   }
   return OkStatus();
+}
+
+// "name = f32[2] negate(...)", or the same without a name: a text of one instruction begins so, and
+// no computation does.
+bool TextParser::LookingAtInstruction() {
+  // A computation may be called b, too.
+  if (scanner_.PeekWord() != "b" && LookingAtShape(scanner_)) return true;
+  const size_t at = scanner_.position();
+  scanner_.TakeKeyword("ROOT");
+  const bool found = scanner_.Name("a name").ok() && scanner_.Looking("=");
+  scanner_.Rewind(at);
+  return found;
+}
+
+// "f32[2] add(f32[2] %a, f32[2] %b)" is a module, with parameters in the order of its operands.
+Status TextParser::ReadInstructionAlone() {
+  Scope scope;
+  scope.computation = last_computation_ = module_->AddComputation("entry");
+  scope.declares_parameters = true;
+  if (LookingAtShape(scanner_)) {
+    KILN_RETURN_IF_ERROR(ReadExpression(scope, "root", 0).status());
+  } else {
+    KILN_RETURN_IF_ERROR(ReadInstruction(scope, 0));
+  }
+  scope.computation->set_root(scope.last);
+  return scanner_.AtEnd() ? OkStatus() : scanner_.Fail("the end of the text");
 }
 
 // "[ENTRY] name [(p: shape, ...) -> shape] { instructions }[, attributes]"

@@ -30,6 +30,7 @@ class TextParser {
     std::unordered_map<std::string_view, Instruction*> names;
     Instruction* root = nullptr;
     Instruction* last = nullptr;
+    bool declares_parameters = false;  // by operands with shapes
   };
   // A call of a computation by a name that may be defined later.
   struct PendingCall {
@@ -69,6 +70,8 @@ class TextParser {
   Status ReadAliases();
   Result<std::vector<int64_t>> ReadIndex();
   Status SkipTables();
+  bool LookingAtInstruction();
+  Status ReadInstructionAlone();
   Status ReadComputation();
   Result<Shape> ReadSignature(size_t& result_position);
   Result<Computation*> ReadBody(std::string_view name, int64_t depth);

@@ -253,10 +253,11 @@ bool ReadFloat(std::string_view text, T* value) {
   return HoldsRounded(T::format, wide);
 }
 
+// Of numbers all but 0 are true.
 bool ReadElement(std::string_view text, bool* value) {
-  if (text == "true" || text == "1") return *value = true;
-  *value = false;
-  return text == "false" || text == "0";
+  const std::optional<int64_t> number = ParseInt(text);
+  *value = text == "true" || number.value_or(0) != 0;
+  return number || *value || text == "false";
 }
 template <FloatType T>
 bool ReadElement(std::string_view text, T* value) {
@@ -264,8 +265,19 @@ bool ReadElement(std::string_view text, T* value) {
 }
 template <std::integral T>
 bool ReadElement(std::string_view text, T* value) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size();
+  auto whole = [&](auto* number) {
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+    return error == std::errc() && end == text.data() + text.size();
+  };
+  if (whole(value)) return true;
+  if constexpr (sizeof(T) == sizeof(int64_t)) {
+    // 64 bits may be written with a sign or without one.
+    std::conditional_t<std::is_signed_v<T>, uint64_t, int64_t> bits;
+    if (!whole(&bits)) return false;
+    *value = static_cast<T>(bits);
+    return true;
+  }
+  return false;
 }
 
 template <SmallIntType T>
@@ -298,10 +310,12 @@ template <typename T>
 Status ReadArray(Scanner& scanner, const Shape& shape, int64_t dim, T*& next) {
   if (dim == shape.rank()) return ReadScalar(scanner, shape.type(), next++);
   KILN_RETURN_IF_ERROR(scanner.Expect("{"));
+  // As in XLA, space can stand for a comma, and the last element have one behind it.
   for (int64_t i = 0; i < shape.dim(dim); ++i) {
-    if (i > 0) KILN_RETURN_IF_ERROR(scanner.Expect(","));
+    if (i > 0 && !scanner.Take(",") && scanner.Looking("}")) return scanner.Fail("','");
     KILN_RETURN_IF_ERROR(ReadArray(scanner, shape, dim + 1, next));
   }
+  scanner.Take(",");
   if (scanner.Take("}")) return OkStatus();
   return scanner.Fail(Cat("'}' after ", shape.dim(dim), " elements"));
 }
@@ -425,55 +439,6 @@ Result<AttrValue> ReadAliases(Scanner& scanner) {
   return AttrValue(std::move(aliases));
 }
 
-// "[2,4]<=[4,2]T(1,0)": the numbers from 0 on as an array of the sizes behind "<=", transposed, its
-// elements in order as groups: as many as the first size says, of as many members as the second.
-Result<AttrValue> ReadIotaGroups(Scanner& scanner) {
-  const size_t at = scanner.position();
-  KILN_ASSIGN_OR_RETURN(const Ints sizes, ReadInts(scanner));
-  KILN_RETURN_IF_ERROR(scanner.Expect("<="));
-  KILN_ASSIGN_OR_RETURN(const Ints from, ReadInts(scanner));
-  Ints order(from.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (scanner.Take("T")) {
-    KILN_RETURN_IF_ERROR(scanner.Expect("("));
-    for (size_t d = 0; d < order.size(); ++d) {
-      if (d > 0) KILN_RETURN_IF_ERROR(scanner.Expect(","));
-      KILN_ASSIGN_OR_RETURN(order[d], scanner.Integer());
-    }
-    KILN_RETURN_IF_ERROR(scanner.Expect(")"));
-  }
-  constexpr int64_t kMost = 1 << 20;
-  auto count = [](const Ints& factors) {
-    int64_t product = 1;
-    for (int64_t factor : factors) {
-      product = factor < 1 || factor > kMost / product ? kMost + 1 : product * factor;
-      if (product > kMost) break;
-    }
-    return product;
-  };
-  const int64_t all = count(from);
-  if (sizes.empty() || all > kMost || count(sizes) != all ||
-      !IsPermutation(order, std::ssize(from))) {
-    return scanner.FailAt(at,
-                          Cat("groups of at most ", kMost, " numbers in all, as \"[2,4]<=[8]\""));
-  }
-  Ints dims, strides;
-  const Ints plain = RowMajorStrides(from);
-  for (int64_t d : order) {
-    dims.push_back(from[static_cast<size_t>(d)]);
-    strides.push_back(plain[static_cast<size_t>(d)]);
-  }
-  Groups groups(static_cast<size_t>(sizes[0]));
-  Ints index(dims.size(), 0);
-  for (int64_t k = 0; k < all; ++k) {
-    const int64_t number =
-        std::inner_product(index.begin(), index.end(), strides.begin(), int64_t{0});
-    groups[static_cast<size_t>(k / (all / sizes[0]))].push_back(number);
-    NextIndex(dims, index);
-  }
-  return AttrValue(std::move(groups));
-}
-
 }  // namespace
 
 std::optional<Attr> TextAttributeOf(Opcode opcode) {
@@ -507,13 +472,18 @@ Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, ElidedLiterals
   if (shape.is_token()) return scanner.FailAt(at, "a constant that is no token");
   if (shape.is_tuple()) {
     std::vector<Literal> elements;
-    KILN_RETURN_IF_ERROR(scanner.Expect("("));
+    const bool whole = scanner.Take("{...}");
+    if (!whole) KILN_RETURN_IF_ERROR(scanner.Expect("("));
     for (const Shape& element : shape.elements()) {
-      if (!elements.empty()) KILN_RETURN_IF_ERROR(scanner.Expect(","));
+      if (whole) {
+        scanner.Rewind(at);  // it is in the place of each element
+      } else if (!elements.empty()) {
+        KILN_RETURN_IF_ERROR(scanner.Expect(","));
+      }
       KILN_ASSIGN_OR_RETURN(Literal literal, ReadLiteral(scanner, element, elided));
       elements.push_back(std::move(literal));
     }
-    KILN_RETURN_IF_ERROR(scanner.Expect(")"));
+    if (!whole) KILN_RETURN_IF_ERROR(scanner.Expect(")"));
     return Literal::Tuple(std::move(elements));
   }
   if (!shape.is_static()) return scanner.FailAt(at, "a constant whose dimensions are numbers");
@@ -608,15 +578,7 @@ Result<AttrValue> ReadAttribute(Scanner& scanner, const AttrInfo& info, Symbolic
       return AttrValue(value);
     }
     case AttrKind::kGroups: {
-      if (scanner.Looking("[")) return ReadIotaGroups(scanner);
-      Groups groups;
-      KILN_RETURN_IF_ERROR(scanner.Expect("{"));
-      if (scanner.Take("}")) return AttrValue(groups);
-      do {
-        KILN_ASSIGN_OR_RETURN(Ints group, ReadInts(scanner));
-        groups.push_back(std::move(group));
-      } while (scanner.Take(","));
-      KILN_RETURN_IF_ERROR(scanner.Expect("}"));
+      KILN_ASSIGN_OR_RETURN(Groups groups, ReadGroups(scanner));
       return AttrValue(std::move(groups));
     }
     case AttrKind::kConvolution: {

@@ -36,6 +36,8 @@ Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, ElidedLiterals
 
 // "{0,1}".
 Result<Ints> ReadInts(Scanner& scanner);
+// "{{0,1},{2,3}}", "[2,2]<=[4]", "mesh['a'=2,'b'=2] {'b'}".
+Result<Groups> ReadGroups(Scanner& scanner);
 // Sizes of symbols in the place of numbers are added to `symbolic`.
 Result<AttrValue> ReadAttribute(Scanner& scanner, const AttrInfo& info, SymbolicNumbers& symbolic);
 

@@ -26,6 +26,14 @@ bool DropMarker(Instruction* i) {
   return true;
 }
 
+// Collectives without an op are calls of their names.
+Status RequireNoCollective(const Instruction& i) {
+  const std::string_view target = i.attributes().Text(Attr::kCustomCallTarget);
+  if (target != "ragged-all-to-all" && target != "collective-permute") return OkStatus();
+  return Unimplemented(target, ": '", i.name(), "' of shape ", i.shape(),
+                       " needs other processes; compiled code runs as one");
+}
+
 // call(x) => copy(call(copy(x)))   where arrays are not row-major, as the functions take them
 bool TakeRowMajor(Instruction* i) {
   if (ir::HasCallLayouts(*i)) return false;
@@ -63,7 +71,9 @@ Result<bool> PrepareCalls(ir::Module& module, const PassContext& context) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;
       if (i->opcode() == Opcode::kScatter) changed |= TakeInLayout(i);
-      if (ir::IsHostCall(*i)) changed |= DropMarker(i) || TakeRowMajor(i);
+      if (!ir::IsHostCall(*i)) continue;
+      KILN_RETURN_IF_ERROR(RequireNoCollective(*i));
+      changed |= DropMarker(i) || TakeRowMajor(i);
     }
   }
   return changed;

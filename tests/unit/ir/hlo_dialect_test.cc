@@ -41,15 +41,47 @@ TEST(HloDialect, ShortForms) {
             "ROOT r = f32[] reduce(a, z), dimensions=[0], to_apply=add",
             "3"},
            {"a = b(f32[2]) constant({1,2})\nROOT n = f32[2] negate(b(f32[2]) a)", "{-1,-2}"},
+           // Names alone are operands, space parts elements, and 64 bits have a sign or none.
+           {"a = f32[] constant(2)\nROOT s = f32[] add(f32[] a, f32[], f32[] a)", "4"},
+           {"ROOT c = f32[2,2] constant({{1 2} {3,4,}})", "{{1,2},{3,4}}"},
+           {"ROOT c = u64[2] constant({-1,7})", "{18446744073709551615,7}"},
+           {"ROOT c = s64[] constant(18446744073709551615)", "-1"},
+           {"ROOT c = pred[3] constant({2,0,-1})", "{1,0,1}"},
            {"a = u32[2] constant({1,4294967295})\nb = u32[2] constant({2,2})\n"
             "ROOT c = pred[2] compare(a, b), direction=LT, type=SIGNED",
             "{1,0}"},
        }) {
     EXPECT_EQ(Value(InEntry(c.body)), c.value) << c.body;
   }
+  EXPECT_NE(ParseError(InEntry("ROOT c = u32[] constant(-1)")).find("a number that u32 holds"),
+            std::string::npos);
   // Signatures without colons, and with parameters of other names and numbers.
   EXPECT_EQ(Value("ENTRY e (x s32[]) -> s32[] { ROOT c = s32[] constant(1) }"), "1");
   EXPECT_EQ(Value("ENTRY e (a: s32[], b: f32[]) -> s32[] { ROOT c = s32[] constant(1) }"), "1");
+}
+
+// A text of one instruction, whose operands are the parameters.
+TEST(HloDialect, AnInstructionAlone) {
+  for (std::string_view text :
+       {"f32[] subtract(f32[] %a, f32[]{} b)", "ROOT x = f32[] subtract(f32[], f32[])",
+        "%x = f32[] subtract(f32[] a, f32[] b), metadata={op_name=\"n\"}"}) {
+    EXPECT_EQ(ValueOf(text, {Literal::Scalar<float>(ElementType::kF32, 5),
+                             Literal::Scalar<float>(ElementType::kF32, 3)}),
+              "2")
+        << text;
+  }
+  auto twice = ParseOrDie("s32[] add(s32[] a, s32[] a)");
+  EXPECT_EQ(twice->entry()->parameters().size(), 1u);
+  auto map = ParseOrDie(
+      "f32[2] map(f32[2] a), dimensions={0}, to_apply={ p = f32[] parameter(0)\n"
+      "ROOT n = f32[] negate(p) }");
+  EXPECT_EQ(map->entry()->root()->opcode(), Opcode::kMap);
+  EXPECT_NE(ParseError("f32[] negate(a)").find("expected the name of an instruction"),
+            std::string::npos);
+  EXPECT_NE(ParseError("f32[] negate(f32[] a) f32[] negate(f32[] a)").find("the end of the text"),
+            std::string::npos);
+  // No instruction, but a computation.
+  EXPECT_EQ(Value("b(x: s32[]) -> s32[] { ROOT c = s32[] constant(1) }"), "1");
 }
 
 TEST(HloDialect, ElementsThatAreLeftOut) {
@@ -62,11 +94,12 @@ TEST(HloDialect, ElementsThatAreLeftOut) {
       "h = f32[50] gather(o, j), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
       "index_vector_dim=1, slice_sizes={1}\n"
       "p = (pred[64], s2[64]) constant(({...}, {...}))\n"
+      "q = ((f32[64], ()), s32[64]) constant({...})\n"
       "ROOT t = (f32[100], f32[100], f32[50], f32[50], (pred[64], s2[64])) tuple(c, d, g, h, p)");
   int64_t made_up = 0;
   auto module = ParseHloText(text, {.made_up = &made_up});
   ASSERT_TRUE(module.ok()) << module.status().ToString();
-  EXPECT_EQ(made_up, 6);
+  EXPECT_EQ(made_up, 8);
   auto literal = [&](std::string_view name) -> const Literal& {
     return FindInstruction(**module, name)->literal();
   };
@@ -85,6 +118,7 @@ TEST(HloDialect, ElementsThatAreLeftOut) {
   EXPECT_EQ(most, 7);
   EXPECT_EQ(most_of_three, 2);  // valid indices of what they index
   EXPECT_FALSE(literal("p").elements()[0].IsSplat());
+  EXPECT_FALSE(literal("q").elements()[1].IsSplat());
   EXPECT_NE(ParseError(InEntry("c = f32[100000000] constant({...})")).find("RESOURCE_EXHAUSTED"),
             std::string::npos);
 }
@@ -114,6 +148,10 @@ TEST(HloDialect, PairsOfAsynchronousOps) {
             "i), "
             "dynamic_slice_sizes={1}\nROOT d = f32[1] dynamic-slice-done(s)",
             "{2}"},
+           {"s = ((f32[2]), (f32[2]), u32[]) scan-start(x), dimensions={0}, num_carries=0, "
+            "to_apply={ p = f32[] parameter(0)\nn = f32[] negate(p)\n"
+            "ROOT t = (f32[]) tuple(n) }\nROOT d = (f32[2]) scan-done(s)",
+            "({-1,-2})"},
            // Other parts of the beginning may be read, too.
            {"s = (f32[2], f32[2], u32[]) copy-start(x)\nROOT c = u32[] get-tuple-element(s), "
             "index=2",
@@ -208,6 +246,44 @@ TEST(HloDialect, ScaledDot) {
             std::string::npos);
 }
 
+TEST(HloDialect, DynamicReshape) {
+  // Six elements as two rows of three, within bounds of 4 and 3.
+  EXPECT_EQ(Value(InEntry("x = f32[6,2] constant({{1,2},{3,4},{5,6},{7,8},{9,10},{11,12}})\n"
+                          "n = s32[] constant(2)\nm = s64[] constant(3)\n"
+                          "ROOT r = f32[<=4,<=3] dynamic-reshape(x, n, m)")),
+            "{{1,2,3},{4,5,6}}");
+  // Of bounded dimensions the defined elements alone, and back.
+  const std::string_view bounded =
+      "x = s32[3,4] constant({{1,2,3,4},{5,6,7,8},{9,10,11,12}})\nn = s32[] constant(2)\n"
+      "m = s32[] constant(3)\none = s32[] constant(1)\nsix = s32[] constant(6)\n"
+      "y = s32[<=3,4] set-dimension-size(x, n), dimensions={0}\n"
+      "z = s32[<=3,<=4] set-dimension-size(y, m), dimensions={1}\n";
+  EXPECT_EQ(Value(InEntry(Cat(bounded, "ROOT r = s32[<=12] dynamic-reshape(z, six)"))),
+            "{1,2,3,5,6,7}");
+  EXPECT_EQ(Value(InEntry(Cat(bounded,
+                              "f = s32[<=12] dynamic-reshape(z, six)\n"
+                              "ROOT r = s32[<=4,<=3] dynamic-reshape(f, m, n)"))),
+            "{{1,2},{3,5},{6,7}}");
+  EXPECT_NE(ParseError(InEntry("x = f32[6] constant(0)\nn = s32[] constant(2)\n"
+                               "ROOT r = f32[<=5] dynamic-reshape(x, n)"))
+                .find("dynamic-reshape has operand f32[6], and other sizes than f32[<=5]"),
+            std::string::npos);
+}
+
+TEST(HloDialect, RaggedAllToAll) {
+  const std::string_view operands =
+      "x = f32[4,1] constant({{1},{2},{3},{4}})\ny = f32[5,1] constant(9)\n"
+      "i = s32[2] constant({0,2})\ns = s32[2] constant({2,1})\no = s32[2] constant({3,0})\n";
+  EXPECT_EQ(Value(InEntry(Cat(operands, "ROOT r = f32[5,1] ragged-all-to-all(x, y, i, s, o, s)"))),
+            "{{3},{9},{9},{1},{2}}");
+  const std::string others =
+      Cat("HloModule m, replica_count=2\n",
+          InEntry(Cat(operands,
+                      "ROOT r = f32[5,1] ragged-all-to-all(x, y, i, s, o, s), "
+                      "replica_groups={{0,1}}")));
+  EXPECT_EQ(ParseOrDie(others)->entry()->root()->opcode(), Opcode::kCustomCall);
+}
+
 // What shape inference refuses, and XLA takes.
 TEST(HloDialect, LooseShapes) {
   struct Case {
@@ -242,6 +318,11 @@ TEST(HloDialect, LooseShapes) {
             "ROOT f = f32[2,2]{0,1} fusion(a), kind=kLoop, calls={ p = f32[2,2]{0,1} parameter(0)\n"
             "ROOT n = f32[2,2]{1,0} negate(p) }",
             "{{-1,-2},{-3,-4}}"},
+           // A bounded dimension beside its bound.
+           {"a = f32[4] constant({1,2,3,4})\nn = s32[] constant(2)\n"
+            "b = f32[<=4] set-dimension-size(a, n), dimensions={0}\n"
+            "ROOT c = f32[<=4] multiply(a, b)",
+            "{1,4}"},
            {"a = bf16[] constant(4)\nROOT w = bf16[] while(a), condition={ p = bf16[] "
             "parameter(0)\n"
             "z = bf16[] constant(1)\nROOT c = pred[] compare(p, z), direction=GT }, body={ p = "
@@ -279,11 +360,44 @@ TEST(HloDialect, GroupsOfProcesses) {
                     "use_global_device_ids=true, to_apply=add"),
             "ROOT %r = f32[2]{0} all-reduce(%x), replica_groups={{0,2,4,6},{1,3,5,7}}, "
             "channel_id=1, use_global_device_ids=true, to_apply=%add");
+  for (auto [mesh, groups] : {
+           std::pair("mesh['a'=2,'b'=4] {'b'}", "{{0,1,2,3},{4,5,6,7}}"),
+           std::pair("mesh['a'=2,'b'=4] {'a'}", "{{0,4},{1,5},{2,6},{3,7}}"),
+           std::pair("mesh['a'=2,'b'=4] {'b','a'}", "{{0,4,1,5,2,6,3,7}}"),
+           std::pair("mesh['a'=2,'b'=4] {'b':(1)2}", "{{0,2},{1,3},{4,6},{5,7}}"),
+           std::pair("mesh['a'=2,'b'=4] {'b':(2)2}", "{{0,1},{2,3},{4,5},{6,7}}"),
+           std::pair("mesh[a=8] {a:(4)2,a:(1)2}", "{{0,4,1,5},{2,6,3,7}}"),
+           std::pair("mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'b'}", "{{0,2,4,6},{1,3,5,7}}"),
+           std::pair("mesh['a'=2,'b'=2], device_ids=(3,1,2,0) {'a'}", "{{3,2},{1,0}}"),
+       }) {
+    EXPECT_EQ(printed("num_partitions=8", Cat("f32[2] all-reduce(x), channel_id=1, "
+                                              "use_global_device_ids=true, replica_groups=",
+                                              mesh, ", to_apply=add")),
+              Cat("ROOT %r = f32[2]{0} all-reduce(%x), replica_groups=", groups,
+                  ", channel_id=1, use_global_device_ids=true, to_apply=%add"))
+        << mesh;
+  }
+  for (std::string_view mesh :
+       {"mesh['a'=2] {'b'}", "mesh['a'=4] {'a':(3)2}", "mesh['a'=4] {'a':(1)2,'a':(1)2}",
+        "mesh['a'=4], device_ids=(0,1) {'a'}", "mesh['a'=1048577] {'a'}", "mesh['a'=0] {'a'}"}) {
+    EXPECT_NE(ParseError(Cat(kSum,
+                             "ENTRY e { x = f32[2] parameter(0)\nROOT r = f32[2] "
+                             "all-reduce(x), to_apply=add, replica_groups=",
+                             mesh, " }")),
+              "OK")
+        << mesh;
+  }
+  // Pieces along the dimension that is named.
+  const std::string pieces =
+      ToHloText(*ParseOrDie("HloModule m, replica_count=2\nENTRY e { x = f32[4,6] parameter(0)\n"
+                            "ROOT r = f32[4,6] all-to-all(x), dimensions={1} }"));
+  EXPECT_NE(pieces.find("slice={[0:4], [3:6]}"), std::string::npos) << pieces;
+  EXPECT_EQ(ToHloText(*ParseOrDie(pieces)), pieces);
   EXPECT_EQ(printed("num_partitions=2", "f32[2] collective-broadcast(x), channel_id=1"),
             "ROOT %r = f32[2]{0} collective-broadcast(%x), replica_groups={{0,1}}, channel_id=1");
   EXPECT_NE(ParseError("ENTRY e { x = f32[2] parameter(0)\nROOT r = f32[2] "
                        "collective-broadcast(x), replica_groups=[2,4]<=[7] }")
-                .find("expected groups of at most"),
+                .find("expected groups of 7 numbers in all"),
             std::string::npos);
 }
 

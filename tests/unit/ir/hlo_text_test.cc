@@ -292,8 +292,8 @@ TEST(HloText, ErrorsSayWhereAndWhat) {
   };
   for (const Case& c : std::initializer_list<Case>{
            {"x = f32[2 parameter(0)", "line 4, column 11: found 'parameter'; expected ']'"},
-           {"x = f32[2] dynamic-reshape(y)",
-            "UNIMPLEMENTED: line 4, column 12: op 'dynamic-reshape' is not implemented"},
+           {"x = f32[2] fictitious-op(y)",
+            "UNIMPLEMENTED: line 4, column 12: op 'fictitious-op' is not implemented"},
            {"x = s1[2] parameter(0)",
             "UNIMPLEMENTED: line 4, column 5: type 's1' is not implemented"},
            {"x = opaque[] parameter(0)", "UNIMPLEMENTED: line 4, column 5: type 'opaque' is not"},
@@ -328,7 +328,7 @@ TEST(HloText, ErrorsSayWhereAndWhat) {
            {"x = u64[] constant(18446744073709551616)", "a number that u64 holds"},
            {"x = f16[] constant(65520)", "a number that f16 holds"},
            {"x = bf16[] constant(3.4e38)", "a number that bf16 holds"},
-           {"x = pred[] constant(2)", "a number that pred holds"},
+           {"x = pred[] constant(0.5)", "a number that pred holds"},
            {"x = f32[] parameter(1)", "parameter 0 in the computation above"},
            {"x = f32[] parameter(99999999)", "a parameter's number"},
            {"x = f32[] parameter(0)\ny = f32[] parameter(0)", "one parameter of number 0"},
