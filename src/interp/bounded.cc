@@ -56,9 +56,9 @@ Result<Literal> EvaluateSetDimensionSize(const Instruction& i,
                            along, " is ", size, "; expected ", reason...);
   };
   if (size < 0 || size > before.size()) return fail("0 to ", before.size());
-  if (after.is_constant() && after.size() != size) return fail(after.size());
   Shape shape(x.shape().type(), x.shape().dims());
-  shape.set_dimension(along, size);
+  // A declared size has zeros behind the one that is given.
+  shape.set_dimension(along, after.is_constant() ? after.size() : size);
   Literal out(shape);
   // Contiguous pieces.
   int64_t pieces = 1, width = ByteWidth(shape.type());
@@ -66,9 +66,9 @@ Result<Literal> EvaluateSetDimensionSize(const Instruction& i,
     if (d < along) pieces *= shape.dim(d);
     if (d > along) width *= shape.dim(d);
   }
-  const int64_t from = x.shape().dim(along) * width, to = size * width;
+  const int64_t from = x.shape().dim(along) * width, to = shape.dim(along) * width;
   for (int64_t k = 0; k < pieces; ++k) {
-    std::copy_n(x.data() + k * from, std::min(from, to), out.data() + k * to);
+    std::copy_n(x.data() + k * from, std::min(from, size * width), out.data() + k * to);
   }
   return out;
 }

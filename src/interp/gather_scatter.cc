@@ -34,40 +34,49 @@ int64_t IndexAt(const Literal& indices, int64_t k) {
 // clamp(0, start, most); 0 if the slice cannot fit at all.
 int64_t Clamped(int64_t start, int64_t most) { return std::max<int64_t>(std::min(start, most), 0); }
 
-void CopyElement(const Literal& from, int64_t source, Literal& to, int64_t target) {
-  size_t width = static_cast<size_t>(ByteWidth(to.shape().type()));
+void CopyElements(const Literal& from, int64_t source, Literal& to, int64_t target, int64_t count) {
+  const auto width = static_cast<size_t>(ByteWidth(to.shape().type()));
   std::memcpy(to.data() + static_cast<size_t>(target) * width,
-              from.data() + static_cast<size_t>(source) * width, width);
+              from.data() + static_cast<size_t>(source) * width,
+              static_cast<size_t>(count) * width);
+}
+void CopyElement(const Literal& from, int64_t source, Literal& to, int64_t target) {
+  CopyElements(from, source, to, target, 1);
 }
 
-// The offset of a slice of `sizes` in an array, by the scalars from operand `first` on.
-int64_t StartOf(std::span<const Literal* const> operands, size_t first,
+// Calls f(offset, number of elements) for each line of a slice of `sizes` in an array of `dims`,
+// from offset 0 on.
+template <typename F>
+void ForEachLine(std::vector<int64_t> sizes, std::span<const int64_t> dims, F&& f) {
+  std::vector<int64_t> strides = RowMajorStrides(dims);
+  int64_t line = 1;
+  if (!sizes.empty()) {
+    line = sizes.back();
+    sizes.back() = std::min<int64_t>(line, 1);
+  }
+  ForEachOffset(sizes, strides, [&](int64_t at) { f(at, line); });
+}
+
+// The offset of a slice of `sizes` in an array, by scalars.
+int64_t StartOf(const Shape& shape, std::span<const Literal* const> starts,
                 std::span<const int64_t> sizes) {
-  const Shape& shape = operands[0]->shape();
   std::vector<int64_t> strides = RowMajorStrides(shape.dims());
   int64_t offset = 0;
   for (size_t d = 0; d < sizes.size(); ++d) {
     int64_t most = shape.dim(static_cast<int64_t>(d)) - sizes[d];
-    offset += Clamped(IndexAt(*operands[first + d], 0), most) * strides[d];
+    offset += Clamped(IndexAt(*starts[d], 0), most) * strides[d];
   }
   return offset;
 }
 
 Literal DynamicSlice(const Instruction& i, std::span<const Literal* const> operands) {
   Literal out(i.shape());
-  std::vector<int64_t> dims = out.shape().dims();
-  int64_t start = StartOf(operands, 1, dims), next = 0;
-  ForEachOffset(dims, RowMajorStrides(operands[0]->shape().dims()),
-                [&](int64_t at) { CopyElement(*operands[0], start + at, out, next++); });
-  return out;
-}
-
-Literal DynamicUpdateSlice(std::span<const Literal* const> operands) {
-  Literal out = *operands[0];
-  std::vector<int64_t> dims = operands[1]->shape().dims();
-  int64_t start = StartOf(operands, 2, dims), next = 0;
-  ForEachOffset(dims, RowMajorStrides(out.shape().dims()),
-                [&](int64_t at) { CopyElement(*operands[1], next++, out, start + at); });
+  const std::vector<int64_t> sizes = out.shape().dims();
+  int64_t start = StartOf(operands[0]->shape(), operands.subspan(1), sizes), next = 0;
+  ForEachLine(sizes, operands[0]->shape().dims(), [&](int64_t at, int64_t count) {
+    CopyElements(*operands[0], start + at, out, next, count);
+    next += count;
+  });
   return out;
 }
 
@@ -247,12 +256,25 @@ class Scatter {
 
 }  // namespace
 
+void UpdateSlice(Literal& x, std::span<const Literal* const> update_then_starts) {
+  const Literal& update = *update_then_starts[0];
+  const std::vector<int64_t> sizes = update.shape().dims();
+  int64_t start = StartOf(x.shape(), update_then_starts.subspan(1), sizes), next = 0;
+  ForEachLine(sizes, x.shape().dims(), [&](int64_t at, int64_t count) {
+    CopyElements(update, next, x, start + at, count);
+    next += count;
+  });
+}
+
 Result<Literal> EvaluateIndexedOp(const Instruction& i, std::span<const Literal* const> operands) {
   switch (i.opcode()) {
     case Opcode::kDynamicSlice:
       return DynamicSlice(i, operands);
-    case Opcode::kDynamicUpdateSlice:
-      return DynamicUpdateSlice(operands);
+    case Opcode::kDynamicUpdateSlice: {
+      Literal out = *operands[0];
+      UpdateSlice(out, operands.subspan(1));
+      return out;
+    }
     case Opcode::kGather:
       return Gather(i, *operands[0], *operands[1]);
     default:

@@ -12,6 +12,9 @@ namespace kiln::interp {
 Result<Literal> EvaluateIndexedOp(const ir::Instruction& instruction,
                                   std::span<const Literal* const> operands);
 
+// dynamic-update-slice in place of its operand.
+void UpdateSlice(Literal& x, std::span<const Literal* const> update_then_starts);
+
 Result<Literal> EvaluateScatter(const ir::Instruction& instruction,
                                 std::span<const Literal* const> operands,
                                 const RegionContext& context);

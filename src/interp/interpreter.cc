@@ -192,8 +192,15 @@ class Run {
   Result<Value> GetTupleElement(const Instruction& i, const Values& operands) {
     return operands[0].element(i.attributes().Int(Attr::kIndex));
   }
-  Result<Value> IndexedOp(const Instruction& i, const Values& operands) {
-    return OnArrays(i, operands, EvaluateIndexedOp);
+  Result<Value> IndexedOp(const Instruction& i, Values operands) {
+    if (i.opcode() != Opcode::kDynamicUpdateSlice || HasUnknownSizes(i)) {
+      return OnArrays(i, operands, EvaluateIndexedOp);
+    }
+    // Large states of loops are not copied if nobody else has them.
+    Literal x = std::move(operands[0]).Take();
+    operands.erase(operands.begin());
+    UpdateSlice(x, ArraysOf(operands));
+    return Value(std::move(x));
   }
   Result<Value> Map(const Instruction& i, const Values& operands) {
     return OnRegion(i, operands, EvaluateMap);

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "ir/builder.h"
+#include "ir/pass_calls.h"
 #include "ir/scaled_dot.h"
 #include "ir/text_scanner.h"
 #include "ir/text_values.h"
@@ -73,7 +74,14 @@ class Known {
     if (call_.shape->is_array()) return Ended(value);
     // Beside the value there is memory to work in.
     std::vector<Instruction*> elements = {value};
-    for (size_t k = 1; k < call_.shape->elements().size(); ++k) {
+    if (beside_) {
+      if (call_.shape->elements().size() < 2) return nullptr;
+      elements.push_back(b_.Convert(beside_, call_.shape->elements()[1].type()));
+      if (!elements[1] || !elements[1]->shape().SameDimensions(call_.shape->elements()[1])) {
+        return nullptr;
+      }
+    }
+    for (size_t k = elements.size(); k < call_.shape->elements().size(); ++k) {
       const Shape& other = call_.shape->elements()[k];
       if (!other.is_array()) return nullptr;
       elements.push_back(b_.Zeros(other));
@@ -152,7 +160,10 @@ class Known {
   }
 
   Instruction* Gemm() {
-    if (call_.name.ends_with("$f8") || !Operand(1)) return nullptr;
+    if (!Operand(1)) return nullptr;
+    const bool is_f8 = call_.name.ends_with("$f8");
+    // Results in eight bits have scales of their own.
+    if (is_f8 && BitWidth(shape_.type()) == 8) return nullptr;
     const bool is_complex = IsComplex(shape_.type());
     const double alpha = JsonNumber(config_, "alpha_real", 1);
     const double beta = JsonNumber(config_, "beta", 0);
@@ -177,9 +188,14 @@ class Known {
         b_.Add(Opcode::kDot, {b_.Convert(Operand(0), type), b_.Convert(Operand(1), type)},
                std::move(attributes));
     value = Scaled(value, alpha);
-    size_t next = 2;
+    size_t next = beta != 0 ? 3 : 2;
+    for (int k = 0; is_f8 && k < 2; ++k) {
+      Instruction* scale = Operand(next++);
+      if (!scale || !scale->shape().is_scalar()) return nullptr;
+      value = TimesScale(b_, value, scale, type);
+    }
     if (beta != 0) {
-      Instruction* addend = Operand(next++);
+      Instruction* addend = Operand(2);
       if (!addend || is_complex || !value) return nullptr;
       value = b_.Plus(value, Scaled(b_.Convert(addend, type), beta));
     }
@@ -190,10 +206,27 @@ class Known {
       if (!bias || !value) return nullptr;
       value = b_.Plus(value, b_.Broadcast(b_.Convert(bias, type), value->shape().dimensions(),
                                           {value->shape().rank() - 1}));
+      epilogue.remove_prefix(epilogue == "BIAS" ? 4 : 5);
     }
-    if (epilogue == "RELU" || epilogue == "BIAS_RELU") return Relu(value);
-    const bool known = epilogue.empty() || epilogue == "DEFAULT" || epilogue == "BIAS";
-    return known ? value : nullptr;
+    if (is_f8 && next < call_.operands.size()) return nullptr;
+    if (epilogue.ends_with("_AUX")) {
+      beside_ = value;
+      epilogue.remove_suffix(4);
+    }
+    if (epilogue == "RELU") return Relu(value);
+    if (epilogue == "GELU") return Gelu(value);
+    if (epilogue == "SILU")
+      return value ? b_.Times(value, b_.Unary(Opcode::kLogistic, value)) : value;
+    return epilogue.empty() || epilogue == "DEFAULT" ? value : nullptr;
+  }
+
+  // As cuBLAS has it: by tanh.
+  Instruction* Gelu(Instruction* x) {
+    if (!x) return nullptr;
+    auto times = [&](Instruction* y, double factor) { return b_.Times(y, b_.Number(y, factor)); };
+    Instruction* cube = times(b_.Times(b_.Times(x, x), x), 0.044715);
+    Instruction* tanh = b_.Unary(Opcode::kTanh, times(b_.Plus(x, cube), 0.7978845608028654));
+    return times(b_.Times(x, b_.Plus(tanh, b_.Number(tanh, 1))), 0.5);
   }
 
   // --- Convolutions, whose dimensions are those of the one forward
@@ -315,7 +348,8 @@ class Known {
   const ForeignInstruction& call_;
   Builder b_;
   std::string_view config_;
-  const Shape& shape_;  // of the value
+  const Shape& shape_;             // of the value
+  Instruction* beside_ = nullptr;  // a second result
   ConvolutionDimensions dimensions_;
   std::vector<WindowDimension> window_;
   int64_t groups_ = 1;
@@ -328,6 +362,7 @@ bool IsKnown(std::string_view target) {
                                            "__op$block_scaled_dot",
                                            "__cublas$gemm",
                                            "__cublas$lt$matmul",
+                                           "__cublas$lt$matmul$f8",
                                            "__cudnn$convForward",
                                            "__cudnn$convBiasActivationForward",
                                            "__cudnn$convBackwardInput",
@@ -338,10 +373,11 @@ bool IsKnown(std::string_view target) {
 }  // namespace
 
 Instruction* KnownCall(const ForeignInstruction& call) {
-  if (!IsKnown(call.name) || !call.shape) return nullptr;
+  const bool known = IsKnown(call.name);
+  if ((!known && !IsPassCall(call.name)) || !call.shape) return nullptr;
   const Instructions all = call.computation->instructions();
   const size_t before = all.size();
-  Instruction* value = Known(call).Make();
+  Instruction* value = known ? Known(call).Make() : PassCall(call);
   // What was made in vain.
   while (!value && all.size() > before) call.computation->Remove(all.back());
   return value;

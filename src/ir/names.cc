@@ -1,21 +1,30 @@
 #include "ir/names.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/characters.h"
 #include "base/strings.h"
+#include "tensor/element_type.h"
 
 namespace kiln::ir {
 namespace {
 
-// HLO's names are letters, digits, '_', '.' and '-', and do not begin with the last three or a
-// digit.
+bool IsTypeName(std::string_view name) {
+  constexpr std::string_view kOthers[] = {"token", "opaque", "s1", "u1"};
+  return TypeByName(name) || std::ranges::find(kOthers, name) != std::end(kOthers);
+}
+
+// HLO's names are letters, digits, '_', '.' and '-', and do not begin with the last two or a digit.
+// XLA keeps the names of types, and those that begin with "__", to itself.
 std::string ValidName(std::string_view wanted) {
   std::string name(wanted);
   for (char& c : name) {
     if (!IsLetter(c) && !IsDigit(c) && c != '.' && c != '-') c = '_';
   }
   if (name.empty() || !IsLetter(name[0])) name.insert(name.begin(), '_');
+  if (name.starts_with("__") && !name.starts_with("__xla_")) name[0] = 'a';
+  if (IsTypeName(name)) name += '_';
   return name;
 }
 

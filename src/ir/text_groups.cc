@@ -8,7 +8,7 @@
 namespace kiln::ir {
 namespace {
 
-constexpr int64_t kMostDevices = 1 << 20;
+constexpr int64_t kMostDevices = 1 << 16;  // as the header's counts allow
 
 // The product; above kMostDevices, or with a factor below 1, some number above it.
 int64_t CountOf(const Ints& factors) {
@@ -59,9 +59,11 @@ Result<Ints> ReadIota(Scanner& scanner) {
     }
     KILN_RETURN_IF_ERROR(scanner.Expect(")"));
   }
-  if (CountOf(sizes) > kMostDevices || !IsPermutation(order, std::ssize(sizes))) {
+  const int64_t count = CountOf(sizes);
+  if (count > kMostDevices || !IsPermutation(order, std::ssize(sizes))) {
     return scanner.FailAt(at, Cat("at most ", kMostDevices, " numbers, as \"[4,2]T(1,0)\""));
   }
+  if (!scanner.AffordNumbers(count)) return scanner.FailAt(at, "fewer groups in all");
   return Transposed(sizes, order);
 }
 
@@ -183,6 +185,7 @@ Result<Groups> ReadMeshGroups(Scanner& scanner) {
     }
     KILN_RETURN_IF_ERROR(scanner.Expect(")"));
   } else {
+    if (!scanner.AffordNumbers(count)) return scanner.FailAt(at, "fewer groups in all");
     devices = Transposed({count}, {0});
   }
   if (std::ssize(devices) != count) return scanner.FailAt(at, Cat(count, " numbers of devices"));

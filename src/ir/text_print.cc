@@ -55,8 +55,21 @@ class Printer {
 
 std::string IndexText(const std::vector<int64_t>& index) { return Cat("{", Join(index, ","), "}"); }
 
+// The name of a module where XLA's reader wants no keyword. Names of instructions have a '%'.
+std::string ModuleName(std::string_view name) {
+  constexpr std::string_view kKeywords[] = {
+      "ENTRY",  "FileLocations", "FileNames",  "FunctionNames", "HloModule",
+      "ROOT",   "StackFrames",   "false",      "inf",           "last_tile_dim_replicate",
+      "manual", "maximal",       "nan",        "opaque",        "replicated",
+      "s1",     "shard_as",      "shard_like", "token",         "true",
+      "u1",     "unknown",       "unreduced"};
+  std::string text = Printable(name);
+  if (TypeByName(text) || std::ranges::find(kKeywords, text) != std::end(kKeywords)) text += '_';
+  return text;
+}
+
 void Printer::AppendHeader(const Module& module) {
-  Add("HloModule ", Printable(module.name()));
+  Add("HloModule ", ModuleName(module.name()));
   if (module.is_scheduled()) Add(", is_scheduled=true");
   if (!module.aliases().empty()) {
     Add(", input_output_alias={ ");

@@ -65,7 +65,7 @@ Result<std::string> Scanner::String() {
   KILN_ASSIGN_OR_RETURN(const std::string_view body, RawString());
   return Unescaped(body, [&](size_t i, std::string& value) -> Result<size_t> {
     const char c = body[i];
-    constexpr std::string_view kPlain = "\\\"'?", kLetters = "ntr", kMeant = "\n\t\r";
+    constexpr std::string_view kPlain = "\\\"'?", kLetters = "ntrabfv", kMeant = "\n\t\r\a\b\f\v";
     if (kPlain.find(c) != std::string_view::npos) {
       value += c;
       return i + 1;

@@ -29,6 +29,9 @@ class Scanner : public TextScanner {
   Status SkipValue();
   // The same, and gives it.
   Result<std::string_view> TakeValue();
+  // Whether short forms of groups may stand for so many more numbers: 2^23 in all, so that a short
+  // text cannot ask for much memory.
+  bool AffordNumbers(int64_t count) { return (numbers_ += count) <= int64_t{1} << 23; }
 
  private:
   static constexpr Syntax kSyntax = {.dashes = true,
@@ -37,6 +40,8 @@ class Scanner : public TextScanner {
                                      .line_ends = "\r\n",
                                      .long_strings = true,
                                      .sigils = "%-"};
+
+  int64_t numbers_ = 0;
 };
 
 }  // namespace kiln::ir

@@ -154,7 +154,9 @@ Result<Shape> ReadShapeAt(Scanner& scanner, int64_t depth) {
   if (name == "token") {
     KILN_RETURN_IF_ERROR(scanner.Expect("["));
     KILN_RETURN_IF_ERROR(scanner.Expect("]"));
-    if (scanner.Raw() == '{' && scanner.Raw(1) == '}') scanner.Take("{}");
+    if (scanner.Raw() == '{' && (scanner.Raw(1) == '}' || scanner.Raw(1) == ':')) {
+      KILN_RETURN_IF_ERROR(scanner.SkipValue());
+    }
     return Shape::Token();
   }
   std::optional<ElementType> type = TypeByName(name);

@@ -155,8 +155,14 @@ class Module:
                 return 'ran', 'too much for the evaluator'
             stage = 'evaluate'
             evaluator = graph.compile(self.reference)
-            wanted = evaluator(*[a if isinstance(a, self.kiln.Buffer) else self.reference.copy(a)
-                                 for a in arguments], donate=bool(program.aliases))
+            try:
+                wanted = evaluator.run(
+                    [a if isinstance(a, self.kiln.Buffer) else self.reference.copy(a)
+                     for a in arguments], timeout=SECONDS, donate=bool(program.aliases))
+            except self.kiln.KilnError as error:
+                if error.code != self.kiln.Code.DEADLINE_EXCEEDED:
+                    raise
+                return 'ran', 'too much for the evaluator, or endless'
             stage = 'compare'
             for k, (x, y) in enumerate(zip(results, wanted)):
                 different = self.difference(k, x, y)

@@ -4,6 +4,7 @@
 
 #include "ir/batch_norm.h"
 #include "kernel/schedule/scheduler.h"
+#include "passes/expand/sized.h"
 #include "passes/growth.h"
 
 namespace kiln::passes {
@@ -15,8 +16,18 @@ using ir::Instruction;
 
 Result<Instruction*> BatchNorm(Builder& b, Instruction* i) { return ir::BatchNorm(b, i); }
 
-// Of constant dimensions: the one size that it may have is there already.
-Result<Instruction*> SetDimensionSize(Builder&, Instruction* i) { return i->operand(0); }
+// Of constant dimensions.
+Result<Instruction*> SetDimensionSize(Builder& b, Instruction* i) {
+  const int64_t along = i->dimensions()[0];
+  if (expand::IsSize(*i->operand(1), i->shape().dim(along))) return i->operand(0);
+  std::vector<expand::Sized> operands;
+  for (Instruction* operand : i->operands()) {
+    operands.push_back(
+        {operand, std::vector<Instruction*>(static_cast<size_t>(operand->shape().rank()))});
+  }
+  KILN_ASSIGN_OR_RETURN(auto results, expand::SizedSetDimensionSize(b, i, operands));
+  return results[0].array;
+}
 
 struct Row {
   Opcode opcode;

@@ -54,6 +54,9 @@ using SizedOp = Result<std::vector<Sized>> (*)(Builder& b, const ir::Instruction
 Status HasNoCode(const ir::Instruction* i, const std::vector<Sized>& operands);
 
 // sized_moves.cc
+//
+// Whether the value, an integer scalar, is known to be this size.
+bool IsSize(const ir::Instruction& i, int64_t size);
 Result<std::vector<Sized>> SizedReshape(Builder& b, const ir::Instruction* i,
                                         const std::vector<Sized>& operands);
 Result<std::vector<Sized>> SizedReverse(Builder& b, const ir::Instruction* i,

@@ -155,6 +155,10 @@ Values SizedConcatenate(Builder& b, const Instruction* i, const std::vector<Size
 }
 
 // New elements are zero.
+bool IsSize(const Instruction& i, int64_t size) {
+  return i.IsConstant() && i.literal().AsInt(0) == size;
+}
+
 Values SizedSetDimensionSize(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   const Sized& x = operands[0];
   const int64_t along = i->dimensions()[0], bound = x.shape().dim(along);
@@ -162,11 +166,16 @@ Values SizedSetDimensionSize(Builder& b, const Instruction* i, const std::vector
   std::vector<Instruction*> sizes = x.sizes;
   Instruction*& size = sizes[static_cast<size_t>(along)];
   size = nullptr;
-  if (i->shape().dimension(along).is_bounded()) {
+  if (i->shape().dimension(along).is_bounded() || !IsSize(*i->operand(1), bound)) {
     const int64_t most = std::min<int64_t>(bound, INT32_MAX);
     size = Clamped(b, operands[1].array, 0, S32(b, most));
   }
-  return One(array, std::move(sizes));
+  Sized result{array, std::move(sizes)};
+  if (!i->shape().dimension(along).is_bounded()) {
+    result.array = ZeroFilled(b, result, {along});
+    result.sizes[static_cast<size_t>(along)] = nullptr;
+  }
+  return std::vector<Sized>{std::move(result)};
 }
 
 }  // namespace kiln::passes::expand

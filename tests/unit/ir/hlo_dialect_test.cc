@@ -1,6 +1,7 @@
 // What XLA prints, and what it takes by hand, beyond the ops of the table.
 #include <gtest/gtest.h>
 
+#include "ir/text_foreign.h"
 #include "support/hlo.h"
 #include "support/interp.h"
 #include "support/labels.h"
@@ -41,6 +42,10 @@ TEST(HloDialect, ShortForms) {
             "ROOT r = f32[] reduce(a, z), dimensions=[0], to_apply=add",
             "3"},
            {"a = b(f32[2]) constant({1,2})\nROOT n = f32[2] negate(b(f32[2]) a)", "{-1,-2}"},
+           {"t = token[]{:T(8)} after-all()\na = f32[2]{0:T(256)S(1)} constant({1,2})\n"
+            "ROOT d = f32[2]{0:D(D)#(u32)*(u64)SC(0:1)} add-dependency(a, t), "
+            "metadata={op_name=\"a\\v\" stack_frame_id=3}",
+            "{1,2}"},
            // Names alone are operands, space parts elements, and 64 bits have a sign or none.
            {"a = f32[] constant(2)\nROOT s = f32[] add(f32[] a, f32[], f32[] a)", "4"},
            {"ROOT c = f32[2,2] constant({{1 2} {3,4,}})", "{{1,2},{3,4}}"},
@@ -168,6 +173,46 @@ TEST(HloDialect, PairsOfAsynchronousOps) {
   EXPECT_NE(ParseError(InEntry("x = f32[2] constant({1,2})\ns = f32[2] copy-start(x)"))
                 .find("expected a tuple of operands and results"),
             std::string::npos);
+}
+
+// All opcodes that XLA has, and pairs of each.
+TEST(HloDialect, Opcodes) {
+  constexpr std::string_view kNames =
+      "abs acos acosh add add-dependency after-all all-gather all-gather-done all-gather-start "
+      "all- "
+      "reduce all-reduce-done all-reduce-start all-to-all and asin asinh async-done async-start "
+      "async-update atan2 atanh batch-norm-grad batch-norm-inference batch-norm-training bitcast "
+      "bitcast-convert broadcast call cbrt ceil cholesky clamp collective-broadcast collective- "
+      "permute collective-permute-done collective-permute-start compare complex concatenate "
+      "conditional constant convert convolution copy copy-done copy-start cosh cosine count- "
+      "leading-zeros custom-call divide domain dot dynamic-reshape dynamic-slice dynamic-update- "
+      "slice erf exponential exponential-minus-one fft floor fusion gather get-dimension-size get- "
+      "tuple-element imag infeed iota is-finite log log-plus-one logistic map maximum minimum "
+      "mulhi "
+      "multiply negate not opt-barrier or outfeed pad parameter partition-id popcnt power ragged- "
+      "all-to-all ragged-dot real recv recv-done reduce reduce-precision reduce-scatter reduce- "
+      "window remainder replica-id reshape reverse rng rng-bit-generator rng-get-and-update-state "
+      "round-nearest-afz round-nearest-even rsqrt scaled-dot scan scatter select "
+      "select-and-scatter "
+      "send send-done set-dimension-size shift-left shift-right-arithmetic shift-right-logical "
+      "sign "
+      "sine sinh slice sort sqrt stochastic-convert subtract tan tanh topk transpose triangular- "
+      "solve tuple while xor";
+  const auto names = Split(kNames, ' ');
+  EXPECT_EQ(names.size(), 133u);
+  for (std::string_view name : names) {
+    const std::optional<Opcode> opcode = OpcodeByName(name);
+    EXPECT_TRUE(ForeignOpByName(name).has_value() || (opcode && IsHloOp(*opcode))) << name;
+    const bool is_pair = name.ends_with("-start") || name.ends_with("-done");
+    if (is_pair || name == "async-update" || name == "parameter" || name == "constant" ||
+        name == "domain" || name == "add-dependency") {
+      continue;
+    }
+    EXPECT_TRUE(ForeignOpByName(Cat(name, "-start")).has_value()) << name;
+    EXPECT_TRUE(ForeignOpByName(Cat(name, "-done")).has_value()) << name;
+  }
+  EXPECT_FALSE(ForeignOpByName("negate-begin").has_value());
+  EXPECT_FALSE(ForeignOpByName("async").has_value());
 }
 
 TEST(HloDialect, Scan) {
@@ -379,13 +424,21 @@ TEST(HloDialect, GroupsOfProcesses) {
   }
   for (std::string_view mesh :
        {"mesh['a'=2] {'b'}", "mesh['a'=4] {'a':(3)2}", "mesh['a'=4] {'a':(1)2,'a':(1)2}",
-        "mesh['a'=4], device_ids=(0,1) {'a'}", "mesh['a'=1048577] {'a'}", "mesh['a'=0] {'a'}"}) {
+        "mesh['a'=4], device_ids=(0,1) {'a'}", "mesh['a'=65537] {'a'}", "mesh['a'=0] {'a'}"}) {
     EXPECT_NE(ParseError(Cat(kSum,
                              "ENTRY e { x = f32[2] parameter(0)\nROOT r = f32[2] "
                              "all-reduce(x), to_apply=add, replica_groups=",
                              mesh, " }")),
               "OK")
         << mesh;
+  }
+  // Many groups cannot be asked for by a short text.
+  for (std::string_view groups : {"[65536,1]<=[65536]", "mesh['a'=65536] {}"}) {
+    std::string lines = "x = f32[2] parameter(0)\n";
+    for (int k = 0; k < 129; ++k) {
+      lines += Cat("r", k, " = f32[2] all-reduce(x), to_apply=add, replica_groups=", groups, "\n");
+    }
+    EXPECT_NE(ParseError(InEntry(lines)).find("expected fewer groups in all"), std::string::npos);
   }
   // Pieces along the dimension that is named.
   const std::string pieces =
@@ -445,6 +498,17 @@ TEST(HloDialect, KnownCalls) {
             "custom_call_target=\"__op$block_scaled_dot\"",
             "{{252}}"},
            {"ROOT a = f32[2] custom-call(), custom_call_target=\"AllocateBuffer\"", "{0,0}"},
+           // gelu(2) beside what it is of; a scale for each operand in eight bits.
+           {"a = f32[1,1] constant({{2}})\nROOT g = (f32[1,1], f32[1,1], s8[4]) custom-call(a, a), "
+            "custom_call_target=\"__cublas$lt$matmul\", backend_config={\"gemm_backend_config\":"
+            "{\"beta\":0,\"alpha_real\":0.5,\"epilogue\":\"GELU_AUX\"}}",
+            "({{1.9545977}},{{2}},{0,0,0,0})"},
+           {"a = f8e4m3fn[1,2] constant({{1,2}})\nb = f8e5m2[2,1] constant({{3},{4}})\n"
+            "c = f32[1,1] constant({{7}})\ns = f32[] constant(10)\nt = f32[] constant(2)\n"
+            "ROOT g = (f32[1,1], s8[2]) custom-call(a, b, c, s, t), "
+            "custom_call_target=\"__cublas$lt$matmul$f8\", backend_config={"
+            "\"gemm_backend_config\":{\"beta\":1,\"epilogue\":\"RELU\"}}",
+            "({{227}},{0,0})"},
            {"a = f32[2] constant({1,2})\nROOT s = f32[2] custom-call(a), "
             "custom_call_target=\"ShardBarrierFrom\", custom_call_has_side_effect=true",
             "{1,2}"},
@@ -454,8 +518,79 @@ TEST(HloDialect, KnownCalls) {
   // What cannot be told stays a call.
   auto module = ParseOrDie(InEntry(
       "a = f32[1,1] constant({{1}})\nROOT g = f32[1,1] custom-call(a, a), "
-      "custom_call_target=\"__cublas$lt$matmul\", backend_config={\"epilogue\":\"GELU_AUX\"}"));
+      "custom_call_target=\"__cublas$lt$matmul\", backend_config={\"epilogue\":\"DRELU\"}"));
   EXPECT_EQ(module->entry()->root()->opcode(), Opcode::kCustomCall);
+}
+
+// Custom calls that XLA's builders and passes make.
+TEST(HloDialect, CallsOfPasses) {
+  struct Case {
+    std::string_view body, value;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {"a = u64[] constant(21474836483)\n"
+            "l = u32[] custom-call(a), custom_call_target=\"X64SplitLow\"\n"
+            "h = u32[] custom-call(a), custom_call_target=\"X64SplitHigh\"\n"
+            "c = u64[] custom-call(l, h), custom_call_target=\"X64Combine\"\n"
+            "ROOT t = (u32[], u32[], u64[]) tuple(l, h, c)",
+            "(3,5,21474836483)"},
+           {"a = f64[] constant(0.1)\n"
+            "l = f32[] custom-call(a), custom_call_target=\"X64SplitLow\"\n"
+            "h = f32[] custom-call(a), custom_call_target=\"X64SplitHigh\"\n"
+            "c = f64[] custom-call(l, h), custom_call_target=\"X64Combine\"\n"
+            "ROOT t = (f32[], f32[], f64[]) tuple(l, h, c)",
+            "(-1.4901161e-09,0.1,0.1)"},
+           {"a = s32[2,3] constant({{1,2,3},{4,5,6}})\nr = s32[] constant(1)\n"
+            "c = s32[] constant(2)\nd = s32[<=2,<=3] custom-call(a, r, c), "
+            "custom_call_target=\"SliceToDynamic\"\n"
+            "ROOT p = (s32[2,3], s32[], s32[]) custom-call(d), "
+            "custom_call_target=\"PadToStatic\"",
+            "({{1,2,0},{0,0,0}},1,2)"},
+           // Blocks of two; the largest power of two of f8e4m3fn is 256.
+           {"a = f32[1,4] constant({{512,-128,3,1}})\n"
+            "ROOT q = (f8e4m3fn[1,4], f32[1,2]) custom-call(a), "
+            "custom_call_target=\"__op$quantize\"",
+            "({{256,-64,256,88}},{{2,0.01171875}})"},
+           {"a = f8e4m3fn[1,4] constant({{256,-64,256,88}})\ns = f32[1,2] constant({{2,0.5}})\n"
+            "ROOT d = bf16[1,4] custom-call(a, s), custom_call_target=\"__op$dequantize\"",
+            "{{512,-128,128,44}}"},
+           {"a = f32[1,5] constant({{1,2,3,4,5}})\nROOT r = f32[1,5] custom-call(a), "
+            "custom_call_target=\"_SPMDInternalOp_RotateRight\", "
+            "backend_config=\"dimension=1,amount=2\"",
+            "{{4,5,1,2,3}}"},
+           {"k = f32[2,3] constant({{3,-0,0},{2,9,-1}})\nROOT s = (f32[2,3], u8[2]) "
+            "custom-call(k), "
+            "custom_call_target=\"xla.gpu.ext.cub_sort_unassigned_scratch_size\", "
+            "backend_config={\"descending\":false}",
+            "({{-0,0,3},{-1,2,9}},{0,0})"},
+           {"k = s32[3] constant({3,1,2})\nv = f32[3] constant({10,20,30})\n"
+            "ROOT s = (s32[3], f32[3], u8[1]) custom-call(k, v), "
+            "custom_call_target=\"__cub$DeviceRadixSort\", "
+            "backend_config={\"descending\":true}",
+            "({3,2,1},{10,30,20},{0})"},
+           {"a = f32[2] constant({1,2})\nb = (f32[2]) custom-call(a), "
+            "custom_call_target=\"__xla_internal_call_marker_before\", "
+            "custom_call_has_side_effect=true\nc = f32[2] get-tuple-element(b), index=0\n"
+            "ROOT d = f32[2] custom-call(c), custom_call_target=\"SetBound\", literal=s32[] 1",
+            "{1,2}"},
+           {"a = f32[] constant(0)\nc = f32[] custom-call(a), "
+            "custom_call_target=\"xla_builder.math.Cosh\"\nROOT e = f32[] custom-call(c), "
+            "custom_call_target=\"xla_builder.math.Lgamma\"",
+            "0"},
+       }) {
+    EXPECT_EQ(Value(InEntry(c.body)), c.value) << c.body;
+  }
+  for (std::string_view call :
+       {"f32[1] custom-call(a, a), custom_call_target=\"xla_builder.math.IgammaGradA\"",
+        "f32[2] custom-call(a), custom_call_target=\"__op$dequantize\"",
+        "f32[1] custom-call(a), custom_call_target=\"X64Combine\"",
+        "f32[1] custom-call(a), custom_call_target=\"_SPMDInternalOp_RotateRight\", "
+        "backend_config=\"dimension=0,amount=2\"",
+        "(f32[1], u8[1]) custom-call(a, a), custom_call_target=\"__cub$DeviceRadixSort\""}) {
+    auto module = ParseOrDie(InEntry(Cat("a = f32[1] constant({1})\nROOT c = ", call)));
+    EXPECT_EQ(module->entry()->root()->opcode(), Opcode::kCustomCall) << call;
+    EXPECT_EQ(module->entry()->instructions().size(), 2u) << call;
+  }
 }
 
 // Texts in configurations have quotes, as XLA's grammar wants them.
@@ -464,6 +599,15 @@ TEST(HloDialect, QuotedConfigurations) {
       "t = token[] after-all()\nROOT i = (f32[], token[]) infeed(t), infeed_config=\"a b\"");
   const std::string printed = ToHloText(*ParseOrDie(text));
   EXPECT_NE(printed.find("infeed_config=\"a b\""), std::string::npos) << printed;
+  EXPECT_EQ(ToHloText(*ParseOrDie(printed)), printed);
+}
+
+// Names that XLA's reader refuses.
+TEST(HloDialect, NamesOfOthers) {
+  const std::string printed = ToHloText(*ParseOrDie(
+      "HloModule true\nENTRY e { %f32 = f32[] parameter(0)\nROOT %__r = f32[] negate(%f32) }"));
+  EXPECT_EQ(printed.find("HloModule true_, "), 0u) << printed;
+  EXPECT_NE(printed.find("ROOT %a_r = f32[] negate(%f32_)"), std::string::npos) << printed;
   EXPECT_EQ(ToHloText(*ParseOrDie(printed)), printed);
 }
 

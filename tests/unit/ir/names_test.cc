@@ -53,6 +53,12 @@ TEST(Names, AreMadeValid) {
   EXPECT_EQ(names.Unique(""), "_");
   EXPECT_EQ(names.Unique("7"), "_7");
   EXPECT_EQ(names.Unique(".5"), "_.5");
+  // XLA has these names to itself.
+  EXPECT_EQ(names.Unique("f32"), "f32_");
+  EXPECT_EQ(names.Unique("token"), "token_");
+  EXPECT_EQ(names.Unique("f32.1"), "f32.1");
+  EXPECT_EQ(names.Unique("__x"), "a_x");
+  EXPECT_EQ(names.Unique("__xla_x"), "__xla_x");
 }
 
 TEST(Names, AreNeverGivenTwice) {

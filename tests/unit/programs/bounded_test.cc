@@ -105,6 +105,13 @@ TEST(BoundedCode, SetAndGet) {
                     Cat(kCut, "  r = f32[<=5] set-dimension-size(b, m), dimensions={0}\n",
                         Whole("f32", {5}, {true}))),
               {{0, 5}, {2, 4}, {4, 2}, {3, 3}, {5, 0}});
+  // A result of constant size has zeros behind it.
+  CheckModule(Entry(false, "x = f32[5,2]",
+                    "  ROOT r = f32[5,2] set-dimension-size(x, n), dimensions={0}\n"),
+              kOne);
+  CheckModule(Entry(true, "x = f32[5]",
+                    Cat(kCut, "  ROOT r = f32[5] set-dimension-size(b, m), dimensions={0}\n")),
+              {{0, 5}, {2, 4}, {4, 2}, {3, 3}, {5, 0}});
 }
 
 TEST(BoundedCode, SizesThatDoNotFitAreClamped) {
