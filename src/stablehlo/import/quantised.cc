@@ -73,10 +73,48 @@ Instruction* Rounded(Builder& b, Instruction* x, const Quantization& q) {
   return storage.ok() ? b.Convert(x, *storage) : b.Fail(storage.status());
 }
 
+// The sums of rhs along what is contracted, for all of a result of `shape`.
+Instruction* SumsOfRhs(Builder& b, Instruction* rhs, const Product& product, ElementType type,
+                       const Shape& shape) {
+  Ints contracted, places;
+  for (int64_t d = 0; d < rhs->shape().rank(); ++d) {
+    if (auto place = product.result_dimension(d)) {
+      places.push_back(*place);
+    } else {
+      contracted.push_back(d);
+    }
+  }
+  return b.Broadcast(b.Sum(b.Convert(rhs, type), std::move(contracted)), shape.dimensions(),
+                     std::move(places));
+}
+
 struct IntegerProduct {
   const Quantization &lhs, &rhs, &result;
   std::optional<int64_t> axis;  // of the result, along which rhs has several scales
 };
+
+// The sums of products of centred integers. Where those of rhs are centred as they are, and both
+// are bytes, factors stay bytes:
+//
+//   sum((x - zero) * w) = sum(x * w) - zero * sum(w)
+Result<Instruction*> SumsOf(Op& op, const Product& product, const IntegerProduct& q,
+                            ElementType type) {
+  Builder& b = op.b;
+  Instruction *lhs = op.operand(0), *rhs = op.operand(1);
+  const bool are_bytes = q.lhs.storage->width == 8 && lhs && rhs &&
+                         lhs->shape().type() == rhs->shape().type() &&
+                         IsSigned(lhs->shape().type()) == IsSigned(type) && !HasZeroPoint(q.rhs);
+  if (!are_bytes) {
+    return product.make(Centred(b, lhs, q.lhs, type), Centred(b, rhs, q.rhs, type), type);
+  }
+  const bool has_zero = HasZeroPoint(q.lhs);
+  const auto zero = has_zero ? static_cast<double>(q.lhs.zero_points[0]) : 0;
+  if (has_zero && product.pad) lhs = product.pad(lhs, b.Scalar(lhs->shape().type(), zero));
+  KILN_ASSIGN_OR_RETURN(Instruction * sums, product.make(lhs, rhs, type));
+  if (!has_zero || !sums) return sums;
+  Instruction* more = SumsOfRhs(b, rhs, product, type, sums->shape());
+  return b.Minus(sums, b.Times(more, b.Number(more->shape(), zero)));
+}
 
 // All sums are exact, and rescaled once to the result's scale.
 Result<Values> LowerIntegers(Op& op, const Product& product, const IntegerProduct& q) {
@@ -96,10 +134,9 @@ Result<Values> LowerIntegers(Op& op, const Product& product, const IntegerProduc
       static_cast<double>(product.terms) * RangeOf(q.lhs) * RangeOf(q.rhs) + RangeOf(q.result);
   const ElementType type =
       bound < static_cast<double>(INT32_MAX) ? ElementType::kS32 : ElementType::kS64;
-  Instruction* lhs = Centred(b, op.operand(0), q.lhs, type);
-  Instruction* rhs = Centred(b, op.operand(1), q.rhs, type);
   KILN_RETURN_IF_ERROR(b.status());
-  KILN_ASSIGN_OR_RETURN(Instruction * sums, product.make(lhs, rhs, type));
+  KILN_ASSIGN_OR_RETURN(Instruction * sums, SumsOf(op, product, q, type));
+  KILN_RETURN_IF_ERROR(b.status());
   if (plain) return op.One(Rounded(b, sums, q.result));
   KILN_ASSIGN_OR_RETURN(ElementType expressed, ElementTypeOf(*q.result.expressed));
   const ElementType real = expressed == ElementType::kF64 ? expressed : ElementType::kF32;

@@ -17,6 +17,9 @@ struct Product {
   std::function<std::optional<int64_t>(int64_t d)> result_dimension;
   // An upper bound of the number of products per sum.
   int64_t terms = 0;
+  // Puts such numbers around lhs where `make` would have zeros, which it then does no more. Unset
+  // where there are none.
+  std::function<ir::Instruction*(ir::Instruction* lhs, ir::Instruction* number)> pad = nullptr;
 };
 
 // The result for any quantised operands. If all are quantised, sums are exact, over integers; a

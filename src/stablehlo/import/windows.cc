@@ -161,6 +161,24 @@ Result<Values> ConvolutionBy(Op& op, const Ints* padding) {
   product.make = [&](Instruction* lhs, Instruction* rhs, ElementType type) {
     return Result<Instruction*>(ProductOf(op.b, Opcode::kConvolution, lhs, rhs, attributes, type));
   };
+  auto is_padded = [](const WindowDimension& w) {
+    return w.low != 0 || w.high != 0 || w.base_dilation != 1;
+  };
+  if (std::ranges::any_of(attributes.Window(Attr::kWindow), is_padded)) {
+    product.pad = [&](Instruction* lhs, Instruction* number) {
+      std::vector<WindowDimension> inside = attributes.Window(Attr::kWindow);
+      std::vector<PaddingDimension> padding(static_cast<size_t>(labels.rank()));
+      for (size_t d = 0; d < inside.size(); ++d) {
+        WindowDimension& w = inside[d];
+        padding[static_cast<size_t>(labels.input_spatial[d])] = {w.low, w.high,
+                                                                 w.base_dilation - 1};
+        w.low = w.high = 0;
+        w.base_dilation = 1;
+      }
+      attributes.Set(Attr::kWindow, std::move(inside));
+      return op.b.Add(Opcode::kPad, {lhs, number}, {{Attr::kPadding, std::move(padding)}});
+    };
+  }
   product.terms = std::max<int64_t>(op.shape(1).dim(labels.kernel_input_feature), 1);
   for (int64_t size : sizes) product.terms *= std::max<int64_t>(size, 1);
   product.result_dimension = [&](int64_t axis) -> std::optional<int64_t> {

@@ -648,68 +648,6 @@ TEST(StablehloImport, LaterOperationsByCustomCalls) {
             "({3, 2}, {0, 2}, {0})");
 }
 
-// --- Quantised values
-
-TEST(StablehloImport, QuantisedValuesAreIntegers) {
-  // -0.75 / 0.5 - 3 is between two integers, of which -4 is even.
-  const std::string type = "tensor<3x!quant.uniform<i8:f32, 0.5:-3>>";
-  const std::string body =
-      Constant("x", "[1.0, -0.75, 1000.0]", "tensor<3xf32>") +
-      Cat("%q = stablehlo.uniform_quantize %x : (tensor<3xf32>) -> ", type, "\n",
-          "%b = stablehlo.bitcast_convert %q : (", type, ") -> tensor<3xi8>\n",
-          "%d = stablehlo.uniform_dequantize %q : (", type, ") -> tensor<3xf32>\n",
-          "%s = stablehlo.add %q, %q : ", type, "\n", "%t = stablehlo.bitcast_convert %s : (", type,
-          ") -> tensor<3xi8>");
-  EXPECT_EQ(BodyValue(body, "%b, %d, %t", "tensor<3xi8>, tensor<3xf32>, tensor<3xi8>"),
-            "({-1, -4, 127}, {1, -0.5, 65}, {1, -5, 127})");
-}
-
-TEST(StablehloImport, QuantisedAlongAnAxis) {
-  const std::string type = "tensor<2x2x!quant.uniform<i8:f32:1, {0.5:1,0.25:-1}>>";
-  const std::string body =
-      Constant("x", "[[1.0, 1.0], [2.0, -2.0]]", "tensor<2x2xf32>") +
-      Cat("%q = stablehlo.uniform_quantize %x : (tensor<2x2xf32>) -> ", type, "\n",
-          "%b = stablehlo.bitcast_convert %q : (", type, ") -> tensor<2x2xi8>");
-  EXPECT_EQ(BodyValue(body, "%b", "tensor<2x2xi8>"), "{ { 3, 3 }, { 5, -9 } }");
-}
-
-TEST(StablehloImport, QuantisedProducts) {
-  // (x - 1) * 0.5 and (y + 1) * 0.25 with x = {3, 5}, y = {1, -3}: 1 * 0.5 + 2 * -0.5.
-  const std::string lhs = "tensor<2x!quant.uniform<i8:f32, 0.5:1>>";
-  const std::string rhs = "tensor<2x!quant.uniform<i8:f32, 0.25:-1>>";
-  const std::string head = Constant("a", "[3, 5]", "tensor<2xi8>") +
-                           Constant("b", "[1, -3]", "tensor<2xi8>") +
-                           Cat("%x = stablehlo.bitcast_convert %a : (tensor<2xi8>) -> ", lhs, "\n",
-                               "%y = stablehlo.bitcast_convert %b : (tensor<2xi8>) -> ", rhs, "\n");
-  auto dot = [&](std::string_view result) {
-    return BodyValue(
-        Cat(head, "%0 = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (", lhs, ", ",
-            rhs, ") -> tensor<!quant.uniform<i32:f32, ", result, ">>\n",
-            "%1 = stablehlo.bitcast_convert %0 : (tensor<!quant.uniform<i32:f32, ", result,
-            ">>) -> tensor<i32>"),
-        "%1", "tensor<i32>");
-  };
-  EXPECT_EQ(dot("0.125"), "-4");
-  EXPECT_EQ(dot("0.125:10"), "6");
-  EXPECT_EQ(dot("0.3:10"), "8");
-  // A factor that is not quantised makes the other one floats.
-  EXPECT_EQ(BodyValue(Cat(head, "%f = stablehlo.constant dense<[1.0, 10.0]> : tensor<2xf32>\n",
-                          "%0 = stablehlo.dot_general %f, %y, contracting_dims = [0] x [0] : "
-                          "(tensor<2xf32>, ",
-                          rhs, ") -> tensor<f32>"),
-                      "%0", "tensor<f32>"),
-            "-4.5");
-}
-
-TEST(StablehloImport, QuantisedByBlocksIsNotImplemented) {
-  EXPECT_HAS(
-      Value(
-          R"(func.func @main(%x: tensor<2x2x!quant.uniform<i8:f32:{0:1,1:1}, {{1.0, 2.0}, {3.0, 4.0}}>>) {
-return
-})"),
-      "UNIMPLEMENTED");
-}
-
 // --- Checks
 
 TEST(StablehloImport, ChecksFailTheRun) {
