@@ -175,6 +175,32 @@ Instruction* OfConcatenate(Instruction* i, int64_t side) {
   return sum;
 }
 
+// What an operand is widened from, for a product that is as wide: bf16 or bytes. Null for others.
+Instruction* WidenedFrom(const Side& side) {
+  if (side.x->opcode() != Opcode::kConvert) return nullptr;
+  Instruction* x = side.x->operand(0);
+  const ElementType from = x->shape().type(), to = side.x->shape().type();
+  const bool is_byte = from == ElementType::kS8 || from == ElementType::kU8;
+  const bool is_word = to == ElementType::kS32 || to == ElementType::kU32;
+  return (from == ElementType::kBF16 && to == ElementType::kF32) || (is_byte && is_word) ? x
+                                                                                         : nullptr;
+}
+
+// Products are the same, as they are not rounded.
+Instruction* OfWidened(Instruction* i, const Side& lhs, const Side& rhs) {
+  const ElementType type = i->shape().type();
+  Instruction *x = WidenedFrom(lhs), *y = WidenedFrom(rhs);
+  if (!x || !y || x->shape().type() != y->shape().type()) return nullptr;
+  if (type != lhs.x->shape().type()) return nullptr;
+  // The bits of integers do not depend on the sign.
+  ElementType sum = type;
+  if (IsInt(i)) sum = IsSigned(x) ? ElementType::kS32 : ElementType::kU32;
+  if (sum == type) return Make(i, Opcode::kDot, {x, y}, i->attributes());
+  Instruction* product =
+      MakeShaped(i, WithType(i->shape(), sum), Opcode::kDot, {x, y}, i->attributes());
+  return Make(i, Opcode::kConvert, {product});
+}
+
 }  // namespace
 
 Instruction* DotRules(Instruction* i) {
@@ -202,6 +228,8 @@ Instruction* DotRules(Instruction* i) {
   if (Instruction* sum = WithOnes(i, rhs, lhs)) return sum;
   if (Instruction* sum = OfVector(i, lhs, rhs)) return sum;
   if (Instruction* sum = OfVector(i, rhs, lhs)) return sum;
+  // dot(convert(x), convert(y)) => dot(x, y)   of bf16, or of bytes; sums stay in the wider type
+  if (Instruction* product = OfWidened(i, lhs, rhs)) return product;
   if (Instruction* sum = OfConcatenate(i, 0)) return sum;
   return OfConcatenate(i, 1);
 }
