@@ -124,13 +124,19 @@ typedef struct kiln_compile_options {
                                    copies are in other kernels. The least is computed again by
                                    which they fit, and RESOURCE_EXHAUSTED names the largest
                                    temporaries where they cannot. Ignored by REFERENCE */
+  int32_t allow_bf16; /**< 1: a CPU's bf16 units may compute products of f32, with 7 bits of the
+                           factors' mantissas and sums in f32, where that is faster; 0:
+                           factors are not rounded. Ignored by other devices. \since 0.1 */
+  int32_t keep_subnormals; /**< 1: products of bf16 keep subnormal numbers; 0: a CPU's bf16 units,
+                                which treat them as 0, may compute these products, faster.
+                                Ignored by other devices. \since 0.1 */
 } kiln_compile_options;
 
 /** Makes default ::kiln_compile_options of a variable. */
 #define KILN_COMPILE_OPTIONS_INIT                                                       \
   {                                                                                     \
     sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, \
-        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0          \
+        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0    \
   }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_compile_options). NULL, or a

@@ -293,6 +293,8 @@ Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
   compiler.verify = options.verify != 0;
   compiler.optimization = OptimizationOf(options);
   compiler.allow_tf32 = options.allow_tf32 != 0;
+  compiler.allow_bf16 = options.allow_bf16 != 0;
+  compiler.keep_subnormals = options.keep_subnormals != 0;
   compiler.memory_limit_bytes = options.memory_limit_bytes;
   KILN_ASSIGN_OR_RETURN(compiler.disabled_passes, DisabledPasses(options));
   KILN_ASSIGN_OR_RETURN(compile.dump_folder,

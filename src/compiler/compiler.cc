@@ -151,6 +151,8 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
                                         const target::Target& given, const Options& options) {
   target::Target target = given;
   target.gpu.tf32 = options.allow_tf32;
+  target.cpu.allow_bf16 = options.allow_bf16;
+  target.cpu.keep_subnormals = options.keep_subnormals;
   auto start = std::chrono::steady_clock::now();
   KILN_RETURN_IF_ERROR(options.interrupt.Check());
   {

@@ -42,6 +42,10 @@ struct Options {
   codegen::Optimization optimization = codegen::Optimization::kAuto;
   // GPUs that have tf32 may use it for products of f32.
   bool allow_tf32 = false;
+  // CPUs that multiply bf16 may do so for products of f32; where they keep no subnormal numbers in
+  // products of bf16, they may not.
+  bool allow_bf16 = false;
+  bool keep_subnormals = false;
   // Frozen arguments (program/frozen.h), by number: the leaves of the parameters, arrays whose
   // memory no result has.
   std::vector<size_t> frozen;

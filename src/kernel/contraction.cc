@@ -98,6 +98,14 @@ bool IsPlain(const Stage& stage, const Prologue& p) {
          node.operands[0] == p.load;
 }
 
+// A type that has all values of a factor; kInvalid where that is what is loaded.
+ElementType ValuesOf(const Stage& stage, const Prologue& p) {
+  if (IsPlain(stage, p)) return ElementType::kInvalid;
+  const Node& node = stage.nodes[p.node];
+  const bool widened = node.kind == Node::Kind::kOp && node.opcode == Opcode::kConvert;
+  return widened ? stage.nodes[node.operands[0]].type : node.type;
+}
+
 struct Factors {
   Prologue x, y;
 };
@@ -275,10 +283,12 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   c.m_variable = row;
   c.n_variable = column;
   c.c_param = PlainOutput(kernel);
-  if (!IsPlain(stage, factors->x)) c.a_prologue = std::move(factors->x);
-  if (!IsPlain(stage, factors->y)) c.b_prologue = std::move(factors->y);
   GemmProblem& p = c.problem;
   p.type = type;
+  p.a_factor = ValuesOf(stage, factors->x);
+  p.b_factor = ValuesOf(stage, factors->y);
+  if (!IsPlain(stage, factors->x)) c.a_prologue = std::move(factors->x);
+  if (!IsPlain(stage, factors->y)) c.b_prologue = std::move(factors->y);
   p.a_type = x->type;
   p.b_type = y->type;
   auto extent = [&](VariableId v) { return v.valid() ? kernel.variables[v].extent : 1; };
@@ -337,19 +347,13 @@ std::optional<Gemm> AsGemm(const Kernel& kernel, const target::Cpu& cpu,
   Gemm gemm{*std::move(contraction)};
   Contraction& c = gemm.contraction;
   const bool same = c.a_param == c.b_param;
-  gemm.may_pack_a = !same && CountLoads(kernel, c.a_param) == 1;
+  c.problem.may_pack_a = !same && CountLoads(kernel, c.a_param) == 1;
   gemm.may_pack_b = !same && CountLoads(kernel, c.b_param) == 1;
   // Only operands computed from constants can be packed at load time.
   auto varies = [&](NodeId load) { return !is_constant(kernel.stages.front().nodes[load].param); };
   bool b_varies = c.b_prologue && std::ranges::any_of(c.b_prologue->others, varies);
   c.problem.b_constant = gemm.may_pack_b && !b_varies && is_constant(c.b_param);
   return gemm;
-}
-
-void RespectPacking(const target::Cpu& cpu, const Gemm& gemm, GemmSchedule& schedule) {
-  if (!schedule.pack_a || gemm.may_pack_a) return;
-  schedule.pack_a = false;
-  CompleteGemmSchedule(cpu, gemm.contraction.problem, schedule);
 }
 
 }  // namespace kiln::kernel

@@ -52,13 +52,11 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
 // The same, with the treatment of operands allowed to a schedule. `is_constant` tells whether a
 // parameter of the kernel is the same in every run.
 struct Gemm {
-  Contraction contraction;  // with problem.b_constant
+  Contraction contraction;  // with problem.may_pack_a and b_constant
   // Panels take an operand's place among the arguments, so nothing else may want to read it.
-  bool may_pack_a = false, may_pack_b = false;
+  bool may_pack_b = false;
 };
 std::optional<Gemm> AsGemm(const Kernel& kernel, const target::Cpu& cpu,
                            const std::function<bool(ParamId)>& is_constant);
-// What does not pack the left operand, where the schedule does and that may not be.
-void RespectPacking(const target::Cpu& cpu, const Gemm& gemm, GemmSchedule& schedule);
 
 }  // namespace kiln::kernel

@@ -30,7 +30,7 @@ double CpuGemm::microseconds() const {
     case Role::kGemm: {
       const GemmProblem& p = contraction->problem;
       const double flops = 2.0 * static_cast<double>(p.BatchSize()) * static_cast<double>(p.m) *
-                           static_cast<double>(p.n) * static_cast<double>(p.TotalK());
+                           static_cast<double>(p.n) * static_cast<double>(schedule->Steps(p));
       return flops / (kGemmFlopsPerLane * schedule->lanes);
     }
     case Role::kPackLhs:

@@ -52,6 +52,21 @@ uint64_t SavedState() {
   return uint64_t{high} << 32 | low;
 }
 
+// Whether the system lets the process use the registers of AMX, which it has to be asked for.
+bool MayUseTiles() {
+#if defined(__linux__)
+  constexpr long kArchPrctl = 158, kRequest = 0x1023, kTileData = 18;
+  long result;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(kArchPrctl), "D"(kRequest), "S"(kTileData)
+               : "rcx", "r11", "memory");
+  return result == 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 uint64_t FeaturesOfMachine() {
@@ -83,6 +98,13 @@ uint64_t FeaturesOfMachine() {
   add(more.b, 31, Bit("avx512vl"));
   add(more.c, 11, Bit("avx512vnni"));
   add(most.a, 5, Bit("avx512bf16"));
+  constexpr uint64_t kTileState = 0x60000;
+  if ((more.d >> 24 & 1) == 0 || (saved & kTileState) != kTileState || !MayUseTiles()) {
+    return features;
+  }
+  add(more.d, 22, Bit("amx-bf16"));
+  add(more.d, 24, Bit("amx-tile"));
+  add(more.d, 25, Bit("amx-int8"));
   return features;
 }
 

@@ -2,6 +2,10 @@
 
 #include <unistd.h>
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
+
 #include <algorithm>
 
 #include "base/cpu_features.h"
@@ -33,6 +37,21 @@ void SetVectors(Cpu& cpu, int bytes) {
 bool Cpu::Has(std::string_view feature) const {
   return std::find(features.begin(), features.end(), feature) != features.end();
 }
+
+// Processors with tiles take as long for products of bf16 by vectors as for those of f32, or
+// longer.
+bool Cpu::MultipliesBf16() const {
+  return vector_bytes == 64 && !keep_subnormals && Has("avx512bf16") && !Has("amx-bf16");
+}
+
+bool Cpu::HasBf16Tiles() const {
+  return vector_bytes == 64 && !keep_subnormals && Has("avx512bf16") && Has("amx-tile") &&
+         Has("amx-bf16");
+}
+
+bool Cpu::HasByteTiles() const { return vector_bytes == 64 && Has("amx-tile") && Has("amx-int8"); }
+
+bool Cpu::MultipliesBytes() const { return vector_bytes == 64 && Has("avx512vnni"); }
 
 int64_t Cpu::TasksWorth(double microseconds) const {
   if (microseconds < 2 * task_microseconds) return 1;
@@ -136,6 +155,22 @@ Target BaselineAArch64() {
   return t;
 }
 
+#if defined(__x86_64__)
+namespace {
+
+// Whether the system lets the process use the registers of AMX, which it has to be asked for.
+bool MayUseTiles() {
+#if defined(__linux__)
+  constexpr long kRequest = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+#endif
+
 Target HostCpu() {
 #if defined(__x86_64__)
   std::vector<std::string> features;
@@ -157,6 +192,11 @@ Target HostCpu() {
   KILN_FEATURE("avx512vl");
   KILN_FEATURE("avx512vnni");
   KILN_FEATURE("avx512bf16");
+  if (__builtin_cpu_supports("amx-tile") && MayUseTiles()) {
+    KILN_FEATURE("amx-tile");
+    KILN_FEATURE("amx-bf16");
+    KILN_FEATURE("amx-int8");
+  }
 #undef KILN_FEATURE
   // GCC 12 does not know these two by name; all processors with AVX2 have them.
   if (__builtin_cpu_supports("avx2")) features.insert(features.end(), {"lzcnt", "f16c"});
@@ -179,7 +219,7 @@ Target HostCpuWithVectors(int bytes) {
   Target t = HostCpu();
   if (t.cpu.vector_bytes <= bytes) return t;
   std::erase_if(t.cpu.features, [bytes](const std::string& f) {
-    return StartsWith(f, "avx512") ||
+    return StartsWith(f, "avx512") || StartsWith(f, "amx") ||
            (bytes < 32 && (StartsWith(f, "avx") || f == "fma" || f == "f16c"));
   });
   t.cpu.has_fma = t.cpu.Has("fma");

@@ -24,10 +24,21 @@ struct Cpu {
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes = 8 << 20;
+  // Products of f32 may have factors rounded to bf16.
+  bool allow_bf16 = false;
+  // Products of bf16 are not taken by instructions that treat subnormal numbers as 0.
+  bool keep_subnormals = false;
   // Smaller work is faster on one thread than with another thread woken for it.
   double task_microseconds = 10;
 
   bool Has(std::string_view feature) const;
+  // Whether instructions that gemms may use add two products of bf16 to each f32 of a vector, or
+  // four products of bytes to each integer of 32 bits.
+  bool MultipliesBf16() const;
+  bool MultipliesBytes() const;
+  // Whether AMX multiplies tiles of them.
+  bool HasBf16Tiles() const;
+  bool HasByteTiles() const;
   // The best number of tasks for this much work.
   int64_t TasksWorth(double microseconds) const;
 };

@@ -277,7 +277,9 @@ class CompileOptions(ctypes.Structure):
                 ('frozen_count', c_size_t),
                 ('frozen_names', c_char_p),
                 ('frozen_names_length', c_size_t),
-                ('memory_limit_bytes', c_int64)]
+                ('memory_limit_bytes', c_int64),
+                ('allow_bf16', c_int32),
+                ('keep_subnormals', c_int32)]
 
 
 class ExecuteOptions(ctypes.Structure):

@@ -477,12 +477,12 @@ _DUMP_FORMS = {'text': 1, 'dot': 2, 'html': 4, 'svg': 8}
 
 def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str, int],
                   disabled_passes: Sequence[str], verify: bool,
-                  dump_folder: Optional[str], optimization: str, allow_tf32: bool,
+                  dump_folder: Optional[str], optimization: str, precision: Tuple[bool, bool, bool],
                   aliases: Mapping[int, int], must_donate: bool,
                   cancel: Optional[Cancellation], timeout: Optional[float],
                   frozen: Sequence[Union[int, str]],
                   memory_limit_bytes: int, dump_forms: Sequence[str]) -> Executable:
-    """`Graph.compile`."""
+    """`Graph.compile`; `precision` is allow_tf32, allow_bf16 and keep_subnormals."""
     if optimization not in _OPTIMIZATIONS:
         raise ValueError(f'optimization is {optimization!r}, not one of {_OPTIMIZATIONS}')
     for form in dump_forms:
@@ -498,7 +498,8 @@ def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str
     names, names_length = text('\n'.join(mark for mark in frozen if isinstance(mark, str)))
     struct = options(
         _structs.CompileOptions, lib.kiln_compile_options_init, verify=int(verify),
-        optimization=_OPTIMIZATIONS.index(optimization), allow_tf32=int(allow_tf32),
+        optimization=_OPTIMIZATIONS.index(optimization), allow_tf32=int(precision[0]),
+        allow_bf16=int(precision[1]), keep_subnormals=int(precision[2]),
         device=None if device is None else device._as_parameter_,
         symbols=(_structs.SymbolSize * len(sizes))(*sizes), symbol_count=len(sizes),
         aliases=(_structs.Alias * len(pairs))(*pairs), alias_count=len(pairs),

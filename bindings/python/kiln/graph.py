@@ -314,7 +314,8 @@ class Graph(GraphOps):
                 must_donate: bool = False, cancel: Optional[Cancellation] = None,
                 timeout: Optional[float] = None,
                 frozen: Sequence[Union[int, str]] = (),
-                memory_limit_bytes: int = 0, dump_forms: Sequence[str] = ()) -> Executable:
+                memory_limit_bytes: int = 0, dump_forms: Sequence[str] = (),
+                allow_bf16: bool = False, keep_subnormals: bool = False) -> Executable:
         """Compiles the whole graph, or fails and names the unsupported op. Ctrl-C cancels it.
 
         Args:
@@ -324,8 +325,9 @@ class Graph(GraphOps):
             verify: verify the graph after every pass, for finding mistakes of the compiler
             dump_folder: a folder to write every stage into
             optimization: 'auto', 'quick' to compile elementwise kernels in a third of the time, or
-                'full' to optimise all code even in large programs allow_tf32: a GPU's tf32 units
-                may compute products of f32, with 10 bits of the factors' mantissas
+                'full' to optimise all code even in large programs
+            allow_tf32: a GPU's tf32 units may compute products of f32, with 10 bits of the factors'
+                mantissas
             aliases: for numbers of results the number of the argument, of the same shape, whose
                 memory the result shares when the argument is donated
             must_donate: executions must donate these arguments; other aliased arguments may be
@@ -338,7 +340,12 @@ class Graph(GraphOps):
                 again instead of being kept, as far as is needed
             dump_forms: the forms of modules in the folder: 'text', 'dot', 'html' and 'svg'; none:
                 the input and the result as text, stages between them as 'dot'
+            allow_bf16: a CPU's bf16 units may compute products of f32, with 7 bits of the factors'
+                mantissas
+            keep_subnormals: products of bf16 keep subnormal numbers, which a CPU's bf16 units treat
+                as 0
         """
         return compile_graph(self, device, symbols or {}, disabled_passes, verify, dump_folder,
-                             optimization, allow_tf32, aliases or {}, must_donate, cancel, timeout,
-                             frozen, memory_limit_bytes, dump_forms)
+                             optimization, (allow_tf32, allow_bf16, keep_subnormals),
+                             aliases or {}, must_donate, cancel, timeout, frozen,
+                             memory_limit_bytes, dump_forms)

@@ -30,8 +30,8 @@ constexpr size_t kFirstOfShape = 8;
 // Whether whole tiles meet their epilogue in registers, in code that is not shared.
 bool IsInRegisters(const llvm::Function& kernel, const kernel::GemmProblem& p,
                    const kernel::GemmSchedule& s, const GemmEpilogue& epilogue) {
-  return epilogue.may_have_own_gemm && !kernel.hasOptNone() && s.kind == GemmKind::kOuter &&
-         s.k_blocks == 1 && (p.n % s.lanes == 0 || s.n_panels > 1);
+  return epilogue.may_have_own_gemm && !kernel.hasOptNone() && !kernel::IsTile(s.unit) &&
+         s.kind == GemmKind::kOuter && s.k_blocks == 1 && (p.n % s.lanes == 0 || s.n_panels > 1);
 }
 
 // The epilogue of a tile. Without one the tile is stored into C, the kernel's argument `c`.
@@ -84,7 +84,8 @@ class SharedGemm {
     any_a_ = any_width_ && HasAnyA(problem, schedule, reads);
     if (any_a_) MakeAnyA();
     name_ = family_ = Name();
-    if (!any_a_ || schedule.b != GemmB::kPackPanel || schedule.kc < kLongBlock) return;
+    const bool is_words = schedule.unit != kernel::GemmUnit::kElement;
+    if (!any_a_ || is_words || schedule.b != GemmB::kPackPanel || schedule.kc < kLongBlock) return;
     may_be_one_block_ = schedule.k_blocks > 1;
     if (may_be_one_block_) return;
     SetBlocks(2);
@@ -135,9 +136,10 @@ class SharedGemm {
   // Whether strides in A cost no more instructions when they are no constants.
   static bool HasAnyA(const kernel::GemmProblem& p, const kernel::GemmSchedule& s,
                       const GemmOperands& reads) {
-    const bool converts = !s.pack_a && (reads.a_prologue || p.TypeOfA() != p.type);
+    const bool is_words = s.unit != kernel::GemmUnit::kElement;
+    const bool converts = !s.pack_a && (reads.a_prologue || (p.TypeOfA() != p.type && !is_words));
     return p.BatchSize() == 1 && !converts && s.unroll == 1 && s.nv >= 2 && s.mr <= kMostRows &&
-           p.k == s.kc * s.k_blocks;
+           p.k == s.kc * s.k_blocks * s.group();
   }
 
   // What stands for any: the least of several panels, one or more of which go together.
@@ -154,15 +156,20 @@ class SharedGemm {
     return problem_.b_n != 1 && problem_.b_k == 1 && schedule_.b == GemmB::kPackPanel;
   }
   void MakeAnyA() {
-    problem_.a_type = ElementType::kInvalid;
     problem_.a_m = problem_.a_k = 0;
     problem_.batch.clear();
-    schedule_.pack_a = false;
+    // Bytes change their signs where they are packed, or else where they are read.
+    if (!kernel::FlipsBytes(problem_, schedule_.unit)) {
+      if (schedule_.unit == kernel::GemmUnit::kElement) {
+        problem_.a_type = problem_.a_factor = ElementType::kInvalid;
+      }
+      schedule_.pack_a = false;
+    }
     SetBlocks(std::min<int64_t>(schedule_.k_blocks, 2));
   }
   void SetBlocks(int64_t count) {
     schedule_.k_blocks = count;
-    problem_.k = schedule_.kc * count;
+    problem_.k = schedule_.kc * count * schedule_.group();
   }
 
   // Replaces the constants of the emitter by the arguments that its function has for them.

@@ -21,6 +21,10 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
       b_bytes(ByteWidth(problem.TypeOfB())),
       element(RegisterType(function->getContext(), problem.type)),
       vector(llvm::FixedVectorType::get(element, static_cast<unsigned>(schedule.lanes))),
+      word(schedule.group() > 1 ? b.getInt32Ty() : element),
+      words(llvm::FixedVectorType::get(word, static_cast<unsigned>(schedule.lanes))),
+      group(schedule.group()),
+      steps(schedule.Steps(problem)),
       i64(b.getInt64Ty()),
       vector_bytes(element_bytes * schedule.lanes),
       n_vectors((problem.n + schedule.lanes - 1) / schedule.lanes),
@@ -33,18 +37,26 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
   shape.k_blocks = Int(schedule.k_blocks);
   shape.b_step = Int(problem.b_k * b_bytes);
   shape.b_column = Int(problem.b_n * b_bytes);
-  const int64_t row = schedule.pack_a ? element_bytes : problem.a_m * a_bytes;
-  const int64_t tile = schedule.mr * row * (schedule.pack_a ? problem.TotalK() : 1);
-  shape.a_row = Int(row);
-  shape.a_step = Int(schedule.pack_a ? schedule.mr * row : problem.a_k * a_bytes);
-  shape.a_tile = Int(tile);
-  shape.a_last =
-      Int(schedule.pack_a ? (schedule.row_tiles - 1) * tile : (problem.m - schedule.mr) * row);
+  if (schedule.pack_a && schedule.a_row_bytes == 0) {
+    const int64_t step = schedule.mr * element_bytes;
+    SetShapeOfA(element_bytes, step, steps * step, (schedule.row_tiles - 1) * steps * step);
+  } else {
+    const int64_t row = schedule.pack_a ? schedule.a_row_bytes : problem.a_m * a_bytes;
+    const int64_t step = schedule.pack_a ? element_bytes : problem.a_k * a_bytes * group;
+    SetShapeOfA(row, step, schedule.mr * row, (problem.m - schedule.mr) * row);
+  }
   shape.slot = Int(schedule.slot_bytes);
   shape.panel_slot = Int(schedule.panel_stride);
   for (const GemmPrologue* prologue : {a_prologue, b_prologue}) {
     if (prologue) prologue->begin(b, function->getArg(1));
   }
+}
+
+void Emitter::SetShapeOfA(int64_t row, int64_t step, int64_t tile, int64_t last) {
+  shape.a_row = Int(row);
+  shape.a_step = Int(step);
+  shape.a_tile = Int(tile);
+  shape.a_last = Int(last);
 }
 
 Value* Emitter::Arg(int index) {
@@ -78,13 +90,6 @@ Value* Emitter::Multiply(Value* x, Value* y) {
   return b.CreateMul(x, y);
 }
 
-Value* Emitter::MulAdd(Value* x, Value* y, Value* accumulator) {
-  if (!IsFloat(p.type)) return b.CreateAdd(b.CreateMul(x, y), accumulator);
-  // Without the instruction llvm.fma would be a call of the C library.
-  if (!s.fma) return b.CreateFAdd(b.CreateFMul(x, y), accumulator);
-  return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, accumulator});
-}
-
 Value* Emitter::Sum(Value* x, Value* y) {
   return IsFloat(p.type) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
 }
@@ -93,16 +98,9 @@ Value* Emitter::Load(llvm::Type* type, Value* pointer, int64_t align) {
   return b.CreateAlignedLoad(type, pointer, llvm::Align(static_cast<uint64_t>(align)));
 }
 
-Value* Emitter::LoadA(int lanes, Value* pointer, Value* mask) {
-  return LoadOperand(p.TypeOfA(), a_prologue, lanes, {pointer, pointer, 0}, mask);
-}
-
-Value* Emitter::LoadB(int lanes, const GemmPlace& place, Value* mask) {
-  return LoadOperand(p.TypeOfB(), b_prologue, lanes, place, mask);
-}
-
-Value* Emitter::LoadOperand(ElementType from, const GemmPrologue* prologue, int lanes,
-                            const GemmPlace& place, Value* mask) {
+Value* Emitter::LoadElements(Side side, int lanes, const GemmPlace& place, Value* mask) {
+  const ElementType from = TypeOf(side);
+  const GemmPrologue* prologue = PrologueOf(side);
   const MathOptions options{s.fma, s.f16};
   const llvm::Align align(static_cast<uint64_t>(ByteWidth(from)));
   llvm::Type* type = MemoryType(b.getContext(), from);
@@ -142,10 +140,10 @@ Value* Emitter::Mask(Value* count) {
   return b.CreateICmpSLT(llvm::ConstantVector::get(lanes), splat);
 }
 
-llvm::Constant* Emitter::Mask(int64_t count) {
-  std::vector<llvm::Constant*> lanes;
-  for (int i = 0; i < s.lanes; ++i) lanes.push_back(b.getInt1(i < count));
-  return llvm::ConstantVector::get(lanes);
+llvm::Constant* Emitter::Mask(int64_t count, int64_t lanes) {
+  std::vector<llvm::Constant*> bits;
+  for (int64_t i = 0; i < lanes; ++i) bits.push_back(b.getInt1(i < count));
+  return llvm::ConstantVector::get(bits);
 }
 
 void Emitter::Prefetch(Value* pointer, Level level) {
@@ -201,33 +199,38 @@ Value* Emitter::BatchOffset(const std::vector<Value*>& indices,
   return offset;
 }
 
-Value* Emitter::KCount(Value* k_block) {
-  const int64_t k = p.TotalK();
-  if (s.k_blocks == 1) return Int(k);
-  return k % s.kc == 0 ? Int(s.kc) : Min(Int(s.kc), b.CreateSub(Int(k), Scale(k_block, s.kc)));
+Value* Emitter::KCount(Value* k_block, int64_t total, int64_t in_block) {
+  if (s.k_blocks == 1) return Int(total);
+  if (total % in_block == 0) return Int(in_block);
+  return Min(Int(in_block), b.CreateSub(Int(total), Scale(k_block, in_block)));
 }
 
 Value* Emitter::KOffsetA(Value* k_block) {
-  const int64_t step = p.k_outer.empty() ? p.a_k : p.k_outer[0].a;
-  return Scale(k_block, s.kc / p.InnerK() * step * a_bytes);
+  const int64_t step = p.k_outer.empty() ? p.a_k * group : p.k_outer[0].a;
+  return Scale(k_block, s.kc / s.InnerSteps(p) * step * a_bytes);
 }
 
 Value* Emitter::KOffsetB(Value* k_block) {
-  if (p.k_outer.empty()) return Multiply(Scale(k_block, s.kc), shape.b_step);
-  return Scale(k_block, s.kc / p.InnerK() * p.k_outer[0].b * b_bytes);
+  if (p.k_outer.empty()) return Multiply(Scale(k_block, s.kc * group), shape.b_step);
+  return Scale(k_block, s.kc / s.InnerSteps(p) * p.k_outer[0].b * b_bytes);
 }
 
 Value* Emitter::PackedBOffset(Value* batch, Value* k_block, Value* panel, Value* k_count) {
   const int64_t row_bytes = s.nv * vector_bytes;
+  const int64_t head = s.head_rows();
   if (s.b_shared) batch = Int(0);
-  Value* offset = Add(Scale(batch, p.TotalK() * s.n_panels * row_bytes),
-                      Scale(k_block, s.kc * s.n_panels * row_bytes));
-  return Add(offset, b.CreateMul(panel, Scale(k_count, row_bytes)));
+  Value* offset = Add(Scale(batch, (steps + s.k_blocks * head) * s.n_panels * row_bytes),
+                      Scale(k_block, (s.kc + head) * s.n_panels * row_bytes));
+  return Add(offset, b.CreateMul(panel, Scale(Add(k_count, Int(head)), row_bytes)));
 }
 
 Value* Emitter::PackedAOffset(Value* batch, Value* tile, Value* k) {
   if (s.a_shared) batch = Int(0);
-  return Add(Scale(Add(Scale(batch, s.row_tiles), tile), p.TotalK() * s.mr * element_bytes),
+  if (s.a_row_bytes > 0) {
+    return Add(Scale(Add(Scale(batch, p.m), TileRow(tile)), s.a_row_bytes),
+               Scale(k, element_bytes));
+  }
+  return Add(Scale(Add(Scale(batch, s.row_tiles), tile), steps * s.mr * element_bytes),
              Scale(k, s.mr * element_bytes));
 }
 
@@ -255,6 +258,12 @@ Status Check(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
   if (s.by_columns && (p.a_m != 1 || s.pack_a || s.b != kernel::GemmB::kInPlace ||
                        s.n_panels != 1 || s.mr % s.lanes != 0)) {
     return InvalidArgument("a gemm by columns needs contiguous rows in place: ", p);
+  }
+  const bool outer_words =
+      s.kind == kernel::GemmKind::kOuter && s.unit != kernel::GemmUnit::kElement;
+  if (outer_words &&
+      (s.b == kernel::GemmB::kInPlace || !(s.pack_a || kernel::HasWordsOfA(p, s.unit)))) {
+    return InvalidArgument("a gemm of words needs packed operands: ", p);
   }
   if (s.items < 1 || s.mr < 1 || s.nv < 1) return InvalidArgument("incomplete gemm schedule");
   return OkStatus();

@@ -48,10 +48,16 @@ struct Emitter {
   const GemmPrologue* a_prologue;
   const GemmPrologue* b_prologue;
   llvm::IRBuilder<> b;
-  int64_t element_bytes;     // of products, sums, C and packed operands
+  int64_t element_bytes;     // of sums, C and packed operands
   int64_t a_bytes, b_bytes;  // of A and B as they come
   llvm::Type* element;
   llvm::FixedVectorType* vector;
+  // What packed operands have in the place of an element and a vector of k: `group` elements each,
+  // as integers where these are several.
+  llvm::Type* word;
+  llvm::FixedVectorType* words;
+  int64_t group;
+  int64_t steps;  // of the sum
   llvm::IntegerType* i64;
   // Bytes of a whole vector of n, the count of vectors that cover n, and whether the last of them
   // has lanes beyond n.
@@ -64,6 +70,7 @@ struct Emitter {
   bool may_be_one_block =
       false;  // of several blocks of k, or of one: what `shape` has of slots is told
 
+  void SetShapeOfA(int64_t row, int64_t step, int64_t tile, int64_t last);
   llvm::Value* Int(int64_t value) { return llvm::ConstantInt::getSigned(i64, value); }
   // The i-th of the kernel's args.
   llvm::Value* Arg(int index);
@@ -74,23 +81,46 @@ struct Emitter {
   llvm::Value* Add(llvm::Value* x, llvm::Value* y);
   llvm::Value* Multiply(llvm::Value* x, llvm::Value* y);
   llvm::Value* Min(llvm::Value* x, llvm::Value* y) { return EmitMin(b, x, y); }
-  llvm::Value* MulAdd(llvm::Value* x, llvm::Value* y, llvm::Value* accumulator);
+  // Of words, or of vectors of them, of A and B.
+  llvm::Value* MulAdd(llvm::Value* a, llvm::Value* b, llvm::Value* accumulator);
   llvm::Value* Sum(llvm::Value* x, llvm::Value* y);
   llvm::Value* Load(llvm::Type* type, llvm::Value* pointer, int64_t align);
   // Loaded elements of A or B converted to the type of computation: one, or a vector, 0 where the
   // mask is not set.
-  llvm::Value* LoadA(int lanes, llvm::Value* pointer, llvm::Value* mask);
-  llvm::Value* LoadB(int lanes, llvm::Value* pointer, llvm::Value* mask) {
-    return LoadB(lanes, GemmPlace{pointer, pointer, 0}, mask);
+  enum class Side { kA, kB };
+  llvm::Value* LoadElements(Side side, int lanes, const GemmPlace& place, llvm::Value* mask);
+  llvm::Value* LoadB(int lanes, const GemmPlace& place, llvm::Value* mask) {
+    return LoadElements(Side::kB, lanes, place, mask);
   }
-  llvm::Value* LoadB(int lanes, const GemmPlace& place, llvm::Value* mask);
-  llvm::Value* LoadOperand(ElementType from, const GemmPrologue* prologue, int lanes,
-                           const GemmPlace& place, llvm::Value* mask);
+  // Words of A or B, one or a vector. Along k: neighbours in memory, of which the mask has a bit
+  // for each element. Across: their elements are `stride` bytes apart, one step of k each, and
+  // those from the `left`-th on, unless that is null, are 0.
+  llvm::Value* LoadAlong(Side side, int lanes, const GemmPlace& place, llvm::Value* mask);
+  llvm::Value* LoadAcross(Side side, int lanes, llvm::Value* pointer, llvm::Value* stride,
+                          llvm::Value* mask, llvm::Value* left);
+  llvm::Value* LoadNarrow(Side side, int lanes, const GemmPlace& place, llvm::Value* mask);
+  // Bytes with the other sign: 128 more, or less.
+  llvm::Value* Flip(llvm::Value* words);
+  // The sums of the bytes of each word, added to the accumulators.
+  llvm::Value* AddBytes(Side side, llvm::Value* words, llvm::Value* accumulator);
+  // What the sums of one operand's bytes are to be multiplied with, where the other's are flipped.
+  int64_t FlippedBy() const;
+  ElementType TypeOf(Side side) const { return side == Side::kA ? p.TypeOfA() : p.TypeOfB(); }
+  ElementType FactorOf(Side side) const;
+  const GemmPrologue* PrologueOf(Side side) const {
+    return side == Side::kA ? a_prologue : b_prologue;
+  }
+  // Steps of so many elements of k, and how many of those are left from a step on; null where all
+  // words of the sum are whole.
+  llvm::Value* StepsOf(llvm::Value* elements);
+  llvm::Value* Left(llvm::Value* elements, llvm::Value* step);
+  llvm::Value* LoadPacked(llvm::Value* pointer);
   llvm::Value* LoadVector(llvm::Value* pointer, llvm::Value* mask, bool aligned);
   void StoreVector(llvm::Value* value, llvm::Value* pointer, llvm::Value* mask, bool aligned);
   // Lane i is set when i < count.
   llvm::Value* Mask(llvm::Value* count);
-  llvm::Constant* Mask(int64_t count);
+  llvm::Constant* Mask(int64_t count) { return Mask(count, s.lanes); }
+  llvm::Constant* Mask(int64_t count, int64_t lanes);
   // Asks for a line for reading: into the first cache, or only into the second and outwards.
   enum class Level { kFirst, kSecond };
   void Prefetch(llvm::Value* pointer, Level level = Level::kSecond);
@@ -111,9 +141,11 @@ struct Emitter {
   std::vector<llvm::Value*> BatchIndices(llvm::Value* linear);
   llvm::Value* BatchOffset(const std::vector<llvm::Value*>& indices,
                            int64_t kernel::GemmBatchDimension::*stride, int64_t bytes);
-  // Steps of k in block `k_block`, and how far A or B is there from where the first one begins; in
-  // bytes.
-  llvm::Value* KCount(llvm::Value* k_block);
+  // Steps and elements of k in block `k_block`, and how far A or B is there from where the first
+  // one begins; in bytes.
+  llvm::Value* KCount(llvm::Value* k_block) { return KCount(k_block, steps, s.kc); }
+  llvm::Value* KElements(llvm::Value* k_block) { return KCount(k_block, p.TotalK(), s.kc * group); }
+  llvm::Value* KCount(llvm::Value* k_block, int64_t total, int64_t in_block);
   llvm::Value* KOffsetA(llvm::Value* k_block);
   llvm::Value* KOffsetB(llvm::Value* k_block);
   // Where a panel is in packed B, and a tile from step k on in packed A; in bytes. Operands that
@@ -163,6 +195,17 @@ void ColumnsStep(Emitter& e, const TileOperands& operands, llvm::Value* a, llvm:
                  std::vector<llvm::Value*>& accumulators);
 std::vector<llvm::Value*> RowsOfColumns(Emitter& e, const std::vector<llvm::Value*>& accumulators);
 
+// The same by tiles of AMX: the sums are row by row in memory, and added to what is there where
+// `add` is set. Functions that have tiles begin with their sizes, and end with their release.
+void EmitTileSums(Emitter& e, const TileOperands& operands, llvm::Value* sums, bool add);
+void EmitTileSizes(Emitter& e);
+void EmitTileRelease(Emitter& e);
+// Their parts: the tiles at the beginning, those after kTileSteps more words of each row of A and
+// each column of B, and at the end.
+void EmitTileBegin(Emitter& e, llvm::Value* sums, bool add);
+void EmitTileStep(Emitter& e, const TileOperands& operands, llvm::Value* a, llvm::Value* b);
+void EmitTileEnd(Emitter& e, llvm::Value* sums);
+
 // Emits mr * nr inner products; scalars, row by row.
 std::vector<llvm::Value*> EmitInnerTile(Emitter& e, const TileOperands& operands);
 
@@ -200,8 +243,8 @@ bool IsDirect(const kernel::GemmProblem& p, const kernel::GemmSchedule& s);
 void EmitLoops(Emitter& e, const LoopOperands& operands,
                const GemmEpilogue* in_registers = nullptr);
 
-// Packs `count` panels from `panel` on, panel_bytes apart: of each, k steps of nv vectors.
-// `source` is B's first column at the first step.
+// Packs `count` panels from `panel` on, panel_bytes apart: of each, the head, and steps of nv
+// vectors for k elements of the sum. `source` is B's first column at the first step.
 void EmitPackPanels(Emitter& e, llvm::Value* source, llvm::Value* panel, llvm::Value* count,
                     llvm::Value* k, llvm::Value* packed, llvm::Value* panel_bytes);
 

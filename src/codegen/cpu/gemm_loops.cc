@@ -49,7 +49,8 @@ void StoreResults(Emitter& e, Value* slot, Value* c, Value* row, Value* vector) 
 }
 
 bool IsDirect(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
-  return s.kind == GemmKind::kOuter && s.k_blocks == 1 && (p.c_n == 1 || p.n == 1);
+  return s.kind == GemmKind::kOuter && s.k_blocks == 1 && !kernel::IsTile(s.unit) &&
+         (p.c_n == 1 || p.n == 1);
 }
 
 namespace {
@@ -88,10 +89,12 @@ class GemmLoops {
   void Emit() {
     Value* end = e_.function->getArg(3);
     Values none;
+    if (kernel::IsTile(s_.unit)) EmitTileSizes(e_);
     EmitStepLoop(
         e_.b, e_.function->getArg(2), end, none,
         [&](Value* item, Values&) { return Items(item, e_.b.CreateSub(end, item)); },
         e_.FormOf("item"));
+    if (kernel::IsTile(s_.unit)) EmitTileRelease(e_);
     e_.b.CreateRetVoid();
   }
 
@@ -178,7 +181,7 @@ class GemmLoops {
     }
     b_block_ = b;
     auto pack = [&](Value* panel, Value* count) {
-      EmitPackPanels(e_, b, panel, count, k_, slot_, e_.shape.panel_slot);
+      EmitPackPanels(e_, b, panel, count, e_.KElements(k_block), slot_, e_.shape.panel_slot);
     };
     auto packed = [&](Value* panel) {
       return e_.Offset(slot_, e_.Multiply(panel, e_.shape.panel_slot));
@@ -223,7 +226,7 @@ class GemmLoops {
                   ? static_cast<Value*>(e_.Mask(p_.n - (s_.nv - 1) * int64_t{s_.lanes}))
                   : e_.Mask(e_.b.CreateSub(e_.Int(p_.n), last));
     }
-    b_panel_ = b;
+    b_panel_ = e_.Offset(b, s_.head_rows() * s_.nv * e_.vector_bytes);
     if (s_.b == GemmB::kInPlace && s_.kind == GemmKind::kOuter) {
       b_panel_ = e_.Offset(b, e_.Scale(vector_, s_.lanes * e_.b_bytes));
     }
@@ -237,7 +240,8 @@ class GemmLoops {
   // and in the end of the first one again, of the next panels.
   Value* NextPrepacked() {
     if (s_.k_blocks == 1) {
-      return e_.Offset(b_panel_, e_.Scale(Ahead(), s_.kc * s_.nv * e_.vector_bytes));
+      return e_.Offset(b_panel_,
+                       e_.Scale(Ahead(), (s_.kc + s_.head_rows()) * s_.nv * e_.vector_bytes));
     }
     Value* k_block = e_.Add(k_block_, e_.Int(1));
     Value* is_last = e_.b.CreateICmpEQ(k_block, e_.shape.k_blocks);
@@ -297,7 +301,12 @@ class GemmLoops {
         EmitIf(
             e_.b, e_.b.CreateICmpEQ(k_block_, e_.Int(0)), [&] { ClearTile(); }, form);
       }
-      std::vector<Value*> sums = EmitOuterTile(e_, o);
+      std::vector<Value*> sums;
+      if (kernel::IsTile(s_.unit)) {
+        EmitTileSums(e_, o, tile_, s_.k_blocks > 1);
+      } else {
+        sums = EmitOuterTile(e_, o);
+      }
       if (direct_) return StoreDirect(sums);
       if (s_.k_blocks > 1) {
         StoreTile(sums, true);
@@ -388,6 +397,7 @@ class GemmLoops {
   // panel at its own panel's position in the next block.
   void SetPrefetch(Value* tile, TileOperands& o) {
     if (!s_.prefetch_b) return;
+    const int64_t steps = kernel::IsTile(s_.unit) ? kernel::kTileSteps : e_.unroll;
     const int64_t vector_bytes =
         s_.lanes * (s_.b == GemmB::kPrepacked ? e_.element_bytes : e_.b_bytes);
     const int64_t row_bytes = s_.nv * vector_bytes;
@@ -396,7 +406,7 @@ class GemmLoops {
       const int64_t panel_bytes = s_.kc * row_bytes;
       const int64_t share = (panel_bytes + tiles - 1) / tiles;
       Value* next = e_.Offset(next_panel_, e_.Scale(tile, share));
-      const int64_t step = (share * e_.unroll + s_.kc - 1) / s_.kc;
+      const int64_t step = (share * steps + s_.kc - 1) / s_.kc;
       for (int64_t at = 0; at < step; at += kLineBytes) {
         o.prefetch.push_back({e_.Offset(next, at), e_.Int(step)});
       }

@@ -1,7 +1,8 @@
 // Packed forms of A and B.
 //
-// A: [batch][tile][k][mr]. B: [batch][k block][panel][k][nv vectors]; lanes beyond n hold values
-// that are computed with and never stored.
+// A: [batch][tile][step][mr], or rows [batch][m][step]. B: [batch][k block][panel][head, step][nv
+// vectors]; lanes beyond n hold values that are computed with and never stored. Elements are words
+// where several are multiplied at once.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -16,6 +17,8 @@ namespace kiln::codegen::gemm {
 using llvm::Value;
 
 namespace {
+
+constexpr Emitter::Side kA = Emitter::Side::kA, kB = Emitter::Side::kB;
 
 // Transposes `lanes` pieces of 128 bits, `narrow` elements each: result i has element i of all.
 // The pieces are first put together so that the shuffles stay within 128 bits, which is cheap on
@@ -74,15 +77,19 @@ void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, V
               Value* panel_bytes) {
   const int64_t row_bytes = e.s.nv * e.vector_bytes;
   const int64_t source_bytes = e.s.lanes * e.b_bytes;
-  e.Loop(e.Int(0), k, 1, "pack", [&](Value* step) {
-    Value* row = e.Offset(source, e.Multiply(step, e.shape.b_step));
+  e.Loop(e.Int(0), e.StepsOf(k), 1, "pack", [&](Value* step) {
+    Value* left = e.Left(k, step);
+    Value* row = e.Offset(source, e.Multiply(e.Scale(step, e.group), e.shape.b_step));
     Value* to = e.Offset(packed, e.Scale(step, row_bytes));
     e.Loop(e.Int(0), count, 1, "pack.panel", [&](Value* i) {
       Value* first_vector = e.PanelVector(e.Add(panel, i));
       Value* in = e.Offset(row, e.Scale(first_vector, source_bytes));
       Value* out = e.Offset(to, e.b.CreateMul(i, panel_bytes));
-      for (int64_t line = 0; line < e.s.nv * source_bytes; line += 64) {
-        e.Prefetch(e.Offset(in, e.Add(e.Scale(e.shape.b_step, kPrefetchSteps), e.Int(line))));
+      for (int64_t i = 0; i < e.group; ++i) {
+        Value* ahead = e.Scale(e.shape.b_step, kPrefetchSteps + i);
+        for (int64_t line = 0; line < e.s.nv * source_bytes; line += 64) {
+          e.Prefetch(e.Offset(in, e.Add(ahead, e.Int(line))));
+        }
       }
       Value* mask = nullptr;
       if (e.ragged) {
@@ -90,8 +97,8 @@ void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, V
         mask = e.Mask(e.b.CreateSub(e.Int(e.p.n), e.Scale(last, e.s.lanes)));
       }
       for (int v = 0; v < e.s.nv; ++v) {
-        Value* vector =
-            e.LoadB(e.s.lanes, e.Offset(in, v * source_bytes), v == e.s.nv - 1 ? mask : nullptr);
+        Value* vector = e.LoadAcross(kB, e.s.lanes, e.Offset(in, v * source_bytes), e.shape.b_step,
+                                     v == e.s.nv - 1 ? mask : nullptr, left);
         e.StoreVector(vector, e.Offset(out, v * e.vector_bytes), nullptr, true);
       }
     });
@@ -109,7 +116,7 @@ struct Columns {
   Value* first;
   Value* bytes;
   Value* vectors;
-  Value* k;  // steps
+  Value* k;  // whole words
   Value* packed;
   Value* last = nullptr;  // the number of the last column, which those beyond it repeat, if any
 };
@@ -135,12 +142,13 @@ void TransposeColumns(Emitter& e, const Columns& c) {
     Value* out = e.Offset(c.packed, e.Scale(v, e.vector_bytes));
     e.Loop(e.Int(0), c.k, narrow, "pack.k", [&](Value* step) {
       step = e.Min(step, e.b.CreateSub(c.k, e.Int(narrow)));
-      Value* at = e.Scale(step, e.b_bytes);
+      Value* at = e.Scale(step, e.b_bytes * e.group);
       std::vector<Value*> pieces;
       for (Value* first : groups) {
         first = e.Offset(first, at);
         for (Value* bytes : within) {
-          pieces.push_back(e.LoadB(narrow, e.Offset(first, bytes), nullptr));
+          Value* piece = e.Offset(first, bytes);
+          pieces.push_back(e.LoadAlong(kB, narrow, {piece, piece, 0}, nullptr));
         }
       }
       pieces = Transpose(e, pieces, narrow);
@@ -155,8 +163,9 @@ void TransposeColumns(Emitter& e, const Columns& c) {
 // The same as a function of the module, whatever the strides are: void(first, bytes, vectors, k,
 // packed), and `last` for `ragged` ones.
 llvm::Function* TransposeFunction(Emitter& e, bool ragged) {
-  const std::string name = Cat(ragged ? "pack ragged columns " : "pack columns ",
-                               TypeName(e.p.TypeOfB()), " ", TypeName(e.p.type), "x", e.s.lanes);
+  const std::string name =
+      Cat(ragged ? "pack ragged columns " : "pack columns ", TypeName(e.p.TypeOfB()), " ",
+          TypeName(e.group > 1 ? e.FactorOf(kB) : e.p.type), "x", e.s.lanes);
   if (llvm::Function* known = e.function->getParent()->getFunction(name)) return known;
   llvm::Type* pointer = e.b.getPtrTy();
   std::vector<llvm::Type*> types = {pointer, e.i64, e.i64, e.i64, pointer};
@@ -175,16 +184,17 @@ llvm::Function* TransposeFunction(Emitter& e, bool ragged) {
 void PackColumns(Emitter& e, Value* source, Value* first_vector, Value* k, Value* packed) {
   Value* first = e.Scale(first_vector, e.s.lanes);
   Columns columns = {e.Offset(source, e.Multiply(first, e.shape.b_column)), e.shape.b_column,
-                     e.Int(e.s.nv), k, packed};
+                     e.Int(e.s.nv), e.group > 1 ? e.b.CreateUDiv(k, e.Int(e.group)) : k, packed};
   if (e.ragged) columns.last = e.b.CreateSub(e.Int(e.p.n - 1), first);
   if (e.b_prologue) return TransposeColumns(e, columns);
-  std::vector<Value*> args = {columns.first, columns.bytes, columns.vectors, k, packed};
+  std::vector<Value*> args = {columns.first, columns.bytes, columns.vectors, columns.k, packed};
   if (e.ragged) args.push_back(columns.last);
   e.b.CreateCall(TransposeFunction(e, e.ragged), args);
 }
 
-// Any strides, one element at a time.
-void PackElements(Emitter& e, Value* source, Value* first_vector, Value* k, Value* packed) {
+// Any strides, one word at a time, from a step on.
+void PackElements(Emitter& e, Value* source, Value* first_vector, Value* first_step, Value* k,
+                  Value* packed) {
   const int64_t width = int64_t{e.s.nv} * e.s.lanes;
   Value* first = e.Scale(first_vector, e.s.lanes);
   e.Loop(e.Int(0), e.Int(width), 1, "pack.n", [&](Value* i) {
@@ -192,46 +202,72 @@ void PackElements(Emitter& e, Value* source, Value* first_vector, Value* k, Valu
     if (e.ragged) column = e.Min(column, e.Int(e.p.n - 1));
     Value* in = e.Offset(source, e.Multiply(column, e.shape.b_column));
     Value* out = e.Offset(packed, e.Scale(i, e.element_bytes));
-    e.Loop(e.Int(0), k, 1, "pack.k", [&](Value* step) {
-      Value* value = e.LoadB(1, e.Offset(in, e.Scale(step, e.p.b_k * e.b_bytes)), nullptr);
+    e.Loop(first_step, e.StepsOf(k), 1, "pack.k", [&](Value* step) {
+      const int64_t bytes = e.p.b_k * e.b_bytes;
+      Value* value = e.LoadAcross(kB, 1, e.Offset(in, e.Scale(step, e.group * bytes)), e.Int(bytes),
+                                  nullptr, e.Left(k, step));
       e.b.CreateAlignedStore(value, e.Offset(out, e.Scale(step, width * e.element_bytes)),
                              llvm::Align(static_cast<uint64_t>(e.element_bytes)));
     });
   });
 }
 
-// The mr elements of A for one step of k.
-void PackSplats(Emitter& e, Value* in, Value* out) {
+// The mr words of A for one step of k, of which so many elements are left, if not all.
+void PackSplats(Emitter& e, Value* in, Value* left, Value* out) {
+  Value* stride = e.Int(e.p.a_k * e.a_bytes);
+  const bool flips = kernel::FlipsBytes(e.p, e.s.unit);
   if (e.p.a_m == 1) {
     for (int i = 0; i < e.s.mr; i += e.s.lanes) {
       const int count = std::min(e.s.lanes, e.s.mr - i);
       Value* mask = count < e.s.lanes ? e.Mask(int64_t{count}) : nullptr;
-      Value* rows = e.LoadA(e.s.lanes, e.Offset(in, i * e.a_bytes), mask);
+      Value* rows = e.LoadAcross(kA, e.s.lanes, e.Offset(in, i * e.a_bytes), stride, mask, left);
+      if (flips) rows = e.Flip(rows);
       e.StoreVector(rows, e.Offset(out, i * e.element_bytes), mask, false);
     }
     return;
   }
   for (int i = 0; i < e.s.mr; ++i) {
-    Value* value = e.LoadA(1, e.Offset(in, i * e.p.a_m * e.a_bytes), nullptr);
+    Value* at = e.Offset(in, i * e.p.a_m * e.a_bytes);
+    Value* value = e.LoadAcross(kA, 1, at, stride, nullptr, left);
+    if (flips) value = e.Flip(value);
     e.b.CreateAlignedStore(value, e.Offset(out, i * e.element_bytes),
                            llvm::Align(static_cast<uint64_t>(e.element_bytes)));
   }
 }
 
-}  // namespace
+// The head of a panel: what its columns have more, or less, where the bytes of A are flipped.
+void PackHead(Emitter& e, Value* steps, Value* packed) {
+  const int64_t row_bytes = e.s.nv * e.vector_bytes;
+  Values sums(static_cast<size_t>(e.s.nv), llvm::Constant::getNullValue(e.vector));
+  EmitLoop(
+      e.b, e.Int(0), steps, 1, sums,
+      [&](Value* step, Values& sums) {
+        Value* row = e.Offset(packed, e.Scale(step, row_bytes));
+        for (int v = 0; v < e.s.nv; ++v) {
+          sums[v] = e.AddBytes(kB, e.LoadPacked(e.Offset(row, v * e.vector_bytes)), sums[v]);
+        }
+      },
+      e.FormOf("pack.head"));
+  for (int v = 0; v < e.s.nv; ++v) {
+    Value* head = e.b.CreateMul(sums[v], llvm::ConstantInt::getSigned(e.vector, e.FlippedBy()));
+    e.StoreVector(head, e.Offset(packed, v * e.vector_bytes - row_bytes), nullptr, true);
+  }
+}
 
-namespace {
-
+// Steps of one level of the sum, of the fewest elements in any block of it.
 void PackSteps(Emitter& e, Value* source, Value* panel, Value* count, Value* k, int64_t fewest,
                Value* packed, Value* panel_bytes) {
   if (e.p.b_n == 1 || e.p.n == 1) {
     return PackRows(e, source, panel, count, k, packed, panel_bytes);
   }
-  const bool columns = e.p.b_k == 1 && fewest >= Narrow(e);
+  const bool columns = e.p.b_k == 1 && fewest >= Narrow(e) * e.group;
   e.Loop(e.Int(0), count, 1, "pack.panel", [&](Value* i) {
     Value* first_vector = e.PanelVector(e.Add(panel, i));
     Value* out = e.Offset(packed, e.b.CreateMul(i, panel_bytes));
-    (columns ? PackColumns : PackElements)(e, source, first_vector, k, out);
+    if (columns) PackColumns(e, source, first_vector, k, out);
+    if (columns && e.p.TotalK() % e.s.whole() == 0) return;
+    Value* whole = columns ? e.b.CreateUDiv(k, e.Int(e.group)) : e.Int(0);
+    PackElements(e, source, first_vector, whole, k, out);
   });
 }
 
@@ -245,7 +281,7 @@ void PackLevels(Emitter& e, size_t at, Value* turns, Value* source, Value* packe
   e.Loop(e.Int(0), turns, 1, "pack.level", [&](Value* turn) {
     Value* inner = at + 1 < e.p.k_outer.size() ? e.Int(e.p.k_outer[at + 1].size) : nullptr;
     PackLevels(e, at + 1, inner, e.Offset(source, e.Scale(turn, e.p.k_outer[at].b * e.b_bytes)),
-               e.Offset(packed, e.Scale(turn, below * row_bytes)), steps);
+               e.Offset(packed, e.Scale(turn, below / e.group * row_bytes)), steps);
   });
 }
 
@@ -253,14 +289,20 @@ void PackLevels(Emitter& e, size_t at, Value* turns, Value* source, Value* packe
 
 void EmitPackPanels(Emitter& e, Value* source, Value* panel, Value* count, Value* k, Value* packed,
                     Value* panel_bytes) {
+  packed = e.Offset(packed, e.s.head_rows() * e.s.nv * e.vector_bytes);
   if (e.p.IsLinearB()) {
-    const int64_t shortest = e.p.TotalK() - (e.s.k_blocks - 1) * e.s.kc;
-    return PackSteps(e, source, panel, count, k, shortest, packed, panel_bytes);
+    const int64_t shortest = e.p.TotalK() - (e.s.k_blocks - 1) * e.s.kc * e.group;
+    PackSteps(e, source, panel, count, k, shortest, packed, panel_bytes);
+  } else {
+    PackLevels(e, 0, e.b.CreateUDiv(k, e.Int(e.p.InnerK())), source, packed,
+               [&](Value* from, Value* to) {
+                 PackSteps(e, from, panel, count, e.Int(e.p.k), e.p.k, to, panel_bytes);
+               });
   }
-  PackLevels(e, 0, e.b.CreateUDiv(k, e.Int(e.p.InnerK())), source, packed,
-             [&](Value* from, Value* to) {
-               PackSteps(e, from, panel, count, e.Int(e.p.k), e.p.k, to, panel_bytes);
-             });
+  if (!e.s.has_head) return;
+  e.Loop(e.Int(0), count, 1, "pack.panel", [&](Value* i) {
+    PackHead(e, e.StepsOf(k), e.Offset(packed, e.b.CreateMul(i, panel_bytes)));
+  });
 }
 
 }  // namespace kiln::codegen::gemm
@@ -270,6 +312,44 @@ namespace kiln::codegen {
 using gemm::Emitter;
 using llvm::Value;
 
+namespace {
+
+// Rows of A as words that are neighbours along k: an item is a row.
+void PackRowsOfA(Emitter& e, Value* from, Value* to) {
+  const Emitter::Side side = Emitter::Side::kA;
+  const int64_t elements = e.s.lanes * e.group, k = e.p.TotalK();
+  const bool flips = kernel::FlipsBytes(e.p, e.s.unit);
+  e.Loop(e.function->getArg(2), e.function->getArg(3), 1, "item", [&](Value* item) {
+    Value* batch = e.b.CreateUDiv(item, e.Int(e.p.m));
+    Value* row = e.b.CreateURem(item, e.Int(e.p.m));
+    Value* in = e.Offset(
+        from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::a, e.a_bytes));
+    in = e.Offset(in, e.Scale(row, e.p.a_m * e.a_bytes));
+    Value* out = e.Offset(to, e.Scale(item, e.s.a_row_bytes));
+    auto pack = [&](Value* vector, Value* mask) {
+      Value* at = e.Offset(in, e.Scale(vector, elements * e.a_bytes));
+      Value* words = e.LoadAlong(side, e.s.lanes, {at, at, 0}, mask);
+      if (flips) words = e.Flip(words);
+      e.StoreVector(words, e.Offset(out, e.Scale(vector, e.vector_bytes)), nullptr, true);
+    };
+    if (e.p.a_k != 1) {
+      Value* stride = e.Int(e.p.a_k * e.a_bytes);
+      return e.Loop(e.Int(0), e.Int(e.steps), 1, "pack", [&](Value* step) {
+        Value* word =
+            e.LoadAcross(side, 1, e.Offset(in, e.Scale(step, e.p.a_k * e.a_bytes * e.group)),
+                         stride, nullptr, e.Left(e.Int(k), step));
+        e.b.CreateAlignedStore(word, e.Offset(out, e.Scale(step, e.element_bytes)), llvm::Align(4));
+      });
+    }
+    const int64_t whole = k / elements;
+    e.Loop(e.Int(0), e.Int(whole), 1, "pack", [&](Value* vector) { pack(vector, nullptr); });
+    if (k % elements > 0) pack(e.Int(whole), e.Mask(k % elements, elements));
+  });
+  e.b.CreateRetVoid();
+}
+
+}  // namespace
+
 Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& problem,
                      const kernel::GemmSchedule& schedule, int source, int packed,
                      const GemmPrologue* prologue) {
@@ -278,22 +358,27 @@ Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& proble
   Emitter e(function, problem, schedule, prologue);
   Value* from = e.Offset(e.Arg(source), problem.a_first * e.a_bytes);
   Value* to = e.Arg(packed);
+  if (schedule.a_row_bytes > 0) {
+    PackRowsOfA(e, from, to);
+    return OkStatus();
+  }
   const int64_t step_bytes = schedule.mr * e.element_bytes;
   // An item is some steps of k of all tiles: few rows of memory, read from end to end.
-  const int64_t k = problem.TotalK();
-  const int64_t chunks = (k + kernel::kPackSteps - 1) / kernel::kPackSteps;
+  const int64_t chunks = (e.steps + kernel::kPackSteps - 1) / kernel::kPackSteps;
+  const int64_t source_bytes = problem.a_k * e.a_bytes * e.group;
   e.Loop(function->getArg(2), function->getArg(3), 1, "item", [&](Value* item) {
     Value* batch = e.b.CreateUDiv(item, e.Int(chunks));
     Value* first = e.Scale(e.b.CreateURem(item, e.Int(chunks)), kernel::kPackSteps);
-    Value* count = e.Min(e.Int(kernel::kPackSteps), e.b.CreateSub(e.Int(k), first));
+    Value* count = e.Min(e.Int(kernel::kPackSteps), e.b.CreateSub(e.Int(e.steps), first));
     Value* batch_in = e.Offset(
         from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::a, e.a_bytes));
     e.Loop(e.Int(0), e.Int(schedule.row_tiles), 1, "tile", [&](Value* tile) {
       Value* in = e.Offset(batch_in, e.Scale(e.TileRow(tile), problem.a_m * e.a_bytes));
-      in = e.Offset(in, e.Scale(first, problem.a_k * e.a_bytes));
+      in = e.Offset(in, e.Scale(first, source_bytes));
       Value* out = e.Offset(to, e.PackedAOffset(batch, tile, first));
       e.Loop(e.Int(0), count, 1, "pack", [&](Value* step) {
-        gemm::PackSplats(e, e.Offset(in, e.Scale(step, problem.a_k * e.a_bytes)),
+        gemm::PackSplats(e, e.Offset(in, e.Scale(step, source_bytes)),
+                         e.Left(e.Int(problem.TotalK()), e.Add(first, step)),
                          e.Offset(out, e.Scale(step, step_bytes)));
       });
     });
@@ -323,9 +408,8 @@ Status EmitGemmPackB(llvm::Function* function, const kernel::GemmProblem& proble
     std::vector<Value*> indices = e.BatchIndices(e.Scale(batch, schedule.row_batches));
     Value* in = e.Offset(from, e.BatchOffset(indices, &kernel::GemmBatchDimension::b, e.b_bytes));
     in = e.Offset(in, e.KOffsetB(k_block));
-    Value* k = e.KCount(k_block);
-    Value* out = e.Offset(to, e.PackedBOffset(batch, k_block, panel, k));
-    gemm::EmitPackPanels(e, in, panel, e.Int(1), k, out, e.Int(0));
+    Value* out = e.Offset(to, e.PackedBOffset(batch, k_block, panel, e.KCount(k_block)));
+    gemm::EmitPackPanels(e, in, panel, e.Int(1), e.KElements(k_block), out, e.Int(0));
   });
   e.b.CreateRetVoid();
   return OkStatus();

@@ -30,14 +30,17 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
     if (v == 0) first = pointer;
     Value* mask = v == nv - 1 ? o.mask : nullptr;
     columns.push_back(o.b_packed
-                          ? e.LoadVector(pointer, mask, true)
+                          ? e.LoadPacked(pointer)
                           : e.LoadB(e.s.lanes, {pointer, first, int64_t{v} * e.s.lanes}, mask));
   }
+  const bool flips = !o.a_packed && kernel::FlipsBytes(e.p, e.s.unit);
   for (int i = 0; i < mr; ++i) {
     Value* from = e.Offset(a, e.Add(RowOffset(e, o, i), e.Scale(o.a_k, step)));
-    Value* scalar =
-        o.a_packed ? e.Load(e.element, from, e.element_bytes) : e.LoadA(1, from, nullptr);
+    Value* scalar = o.a_packed    ? e.Load(e.word, from, e.element_bytes)
+                    : e.group > 1 ? e.Load(e.word, from, e.a_bytes)
+                                  : e.LoadElements(Emitter::Side::kA, 1, {from, from, 0}, nullptr);
     Value* row = e.b.CreateVectorSplat(static_cast<unsigned>(e.s.lanes), scalar);
+    if (flips) row = e.Flip(row);
     for (int v = 0; v < nv; ++v) {
       Value*& accumulator = accumulators[i * nv + v];
       accumulator = e.MulAdd(row, columns[v], accumulator);
@@ -123,8 +126,8 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
   if (e.p.k_outer.empty()) return {{o.k, o.a_k, o.b_k}};
   const int64_t a_k = llvm::cast<llvm::ConstantInt>(o.a_k)->getSExtValue();
   const int64_t b_k = llvm::cast<llvm::ConstantInt>(o.b_k)->getSExtValue();
-  std::vector<Known> known = {{e.p.k, a_k, b_k}};
-  int64_t below = e.p.k;
+  int64_t below = e.p.k / e.group;
+  std::vector<Known> known = {{below, a_k, b_k}};
   for (size_t i = e.p.k_outer.size(); i-- > 0;) {
     const kernel::GemmSumLevel& level = e.p.k_outer[i];
     int64_t a = o.a_packed ? a_k * below : level.a * e.a_bytes;
@@ -149,9 +152,22 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
   return levels;
 }
 
+// The innermost loop of tiles, behind which pointers stand behind the operands.
+void SumTiles(Emitter& e, const TileOperands& o, const Level& level, std::vector<Cursor>& cursors) {
+  cursors[0].step = e.Scale(level.a, kernel::kTileSteps);
+  cursors[1].step = e.Scale(level.b, kernel::kTileSteps);
+  for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = o.prefetch[i - 2].step;
+  std::vector<Value*> none;
+  AccumulateLoop(e, cursors, e.b.CreateUDiv(level.turns, e.Int(kernel::kTileSteps)), none, [&] {
+    PrefetchLines(e, o, cursors);
+    EmitTileStep(e, o, cursors[0].pointer, cursors[1].pointer);
+  });
+}
+
 // The steps of the innermost loop, `unroll` of them at a time.
 void SumSteps(Emitter& e, const TileOperands& o, const Level& level, std::vector<Cursor>& cursors,
               std::vector<Value*>& accumulators) {
+  if (kernel::IsTile(e.s.unit)) return SumTiles(e, o, level, cursors);
   const int unroll = e.unroll;
   cursors[0].step = e.Scale(level.a, unroll);
   cursors[1].step = e.Scale(level.b, unroll);
@@ -235,6 +251,12 @@ std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
   const int64_t count = e.s.by_columns ? e.s.mr / e.s.lanes * e.p.n : e.s.mr * e.s.nv;
   std::vector<Value*> accumulators(static_cast<size_t>(count),
                                    llvm::Constant::getNullValue(e.vector));
+  if (e.s.has_head) {
+    for (int v = 0; v < e.s.nv; ++v) {
+      Value* begin = e.LoadVector(e.Offset(o.b, (v - e.s.nv) * e.vector_bytes), nullptr, true);
+      for (int i = 0; i < e.s.mr; ++i) accumulators[i * e.s.nv + v] = begin;
+    }
+  }
   std::vector<Cursor> cursors = CursorsOf(o, e.Int(0), e.Int(0));
   TileOperands tile = o;
   if (!llvm::isa<llvm::Constant>(o.a_m)) {
@@ -244,25 +266,42 @@ std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
   return e.s.by_columns ? RowsOfColumns(e, accumulators) : accumulators;
 }
 
+void EmitTileSums(Emitter& e, const TileOperands& o, Value* sums, bool add) {
+  EmitTileBegin(e, sums, add);
+  std::vector<Cursor> cursors = CursorsOf(o, e.Int(0), e.Int(0));
+  std::vector<Value*> none;
+  SumLevels(e, o, LevelsOf(e, o), 0, cursors, none);
+  EmitTileEnd(e, sums);
+}
+
 std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
+  using Side = Emitter::Side;
   const int mr = e.s.mr;
   const int nr = e.s.nr;
+  const int64_t elements = e.s.lanes * e.group;  // of a vector
+  const bool flips = kernel::FlipsBytes(e.p, e.s.unit);
   std::vector<Value*> accumulators(static_cast<size_t>(mr * nr),
                                    llvm::Constant::getNullValue(e.vector));
+  // Behind them the sums of the rows' bytes.
+  if (flips) accumulators.resize(static_cast<size_t>(mr * (nr + 1)), accumulators[0]);
   std::vector<Cursor> cursors =
-      CursorsOf(o, e.Int(e.s.lanes * e.a_bytes), e.Int(e.s.lanes * e.b_bytes));
+      CursorsOf(o, e.Int(elements * e.a_bytes), e.Int(elements * e.b_bytes));
   auto step = [&](Value* mask) {
     Value* a = cursors[0].pointer;
     Value* b = cursors[1].pointer;
     std::vector<Value*> rows;
     for (int i = 0; i < mr; ++i) {
       Value* row = e.Offset(a, e.Scale(o.a_m, i));
-      rows.push_back(e.LoadA(e.s.lanes, row, mask));
+      rows.push_back(e.LoadAlong(Side::kA, e.s.lanes, {row, row, 0}, mask));
+      if (!flips) continue;
+      Value*& sum = accumulators[mr * nr + i];
+      sum = e.AddBytes(Side::kA, rows.back(), sum);
     }
     for (int j = 0; j < nr; ++j) {
       GemmPlace place{e.Offset(b, o.columns[j]), b, j};
       if (!llvm::isa<llvm::ConstantInt>(o.columns[j])) place = {place.pointer, place.pointer, 0};
-      Value* column = e.LoadB(e.s.lanes, place, mask);
+      Value* column = e.LoadAlong(Side::kB, e.s.lanes, place, mask);
+      if (flips) column = e.Flip(column);
       for (int i = 0; i < mr; ++i) {
         Value*& accumulator = accumulators[i * nr + j];
         accumulator = e.MulAdd(rows[i], column, accumulator);
@@ -270,13 +309,24 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
     }
     e.Fence();
   };
-  const int64_t steps = e.p.k / e.s.lanes;
-  const int64_t tail = e.p.k % e.s.lanes;
+  const int64_t steps = e.p.k / elements;
+  const int64_t tail = e.p.k % elements;
   AccumulateLoop(e, cursors, e.Int(steps), accumulators, [&] {
     PrefetchLines(e, o, cursors);
     step(nullptr);
   });
-  if (tail > 0) step(e.Mask(tail));
+  if (tail > 0) step(e.Mask(tail, elements));
+  if (flips) {
+    for (int i = 0; i < mr; ++i) {
+      Value* by = llvm::ConstantInt::getSigned(e.vector, e.FlippedBy());
+      Value* more = e.b.CreateMul(accumulators[mr * nr + i], by);
+      for (int j = 0; j < nr; ++j) {
+        Value*& sum = accumulators[i * nr + j];
+        sum = e.b.CreateAdd(sum, more);
+      }
+    }
+    accumulators.resize(static_cast<size_t>(mr * nr));
+  }
 
   // Sums groups of as many accumulators as there are lanes at once.
   std::vector<Value*> sums;

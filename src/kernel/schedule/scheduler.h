@@ -58,8 +58,10 @@ class Scheduler {
   virtual bool KeepsColumns(int64_t columns, int64_t column_bytes) const = 0;
   // Whether rows may be written in another order of their dimensions than they are read.
   virtual bool TurnsRows() const = 0;
-  // Whether factors of narrow types are converted as a gemm reads them, again and again.
-  virtual bool ConvertsWhatItReads() const = 0;
+  // Whether factors of narrow types, the left one's read in windows, stay as they are in memory:
+  // gemms multiply them so, where so many of the left one's lie side by side along the sum, or
+  // convert them as they read them, again and again.
+  virtual bool KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by_side) const = 0;
 };
 
 // The row of each kind of target. For REFERENCE, which runs no kernels, the scheduler of passes

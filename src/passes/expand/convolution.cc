@@ -172,13 +172,20 @@ class SumsOfProducts {
     --view_[At(*last)].high;
   }
 
+  // Whether the gemm multiplies elements as they are, neighbours along the sum being features.
+  bool StaysNarrow(const Shape& shape) const {
+    const bool features_last = MajorToMinor(shape).back() == d_.input_feature;
+    return b_.scheduler()->KeepsNarrow(
+        shape.type(), i_->operand(1)->shape().type(),
+        features_last ? shape.dim(d_.input_feature) / feature_groups_ : 1);
+  }
+
   // [..., group, ...]: lhs's dimensions, then the window's.
   Instruction* PatchesOfLhs() {
     Instruction* x = i_->operand(0);
     const bool sees = std::ranges::any_of(view_, [](const auto& w) { return !IsTrivial(w); });
     // Conversions are done once before, not in each window.
-    if (sees && in_place_ && !b_.scheduler()->ConvertsWhatItReads() &&
-        IsNarrow(x->shape().type())) {
+    if (sees && in_place_ && IsNarrow(x->shape().type()) && !StaysNarrow(x->shape())) {
       x = InLayout(b_.Convert(x, WideType(i_->shape().type())), *i_->operand(0));
     }
     if (pads_ && in_place_) {

@@ -71,6 +71,8 @@ void Fill(World& w, const GraphState* graph, CompileOptions& c) {
   o.frozen_names_length = c.frozen_names.size();
   o.optimization = static_cast<int32_t>(w.Chance(97) ? w.Between(0, 2) : w.WildNumber());
   o.allow_tf32 = w.Chance(20);
+  o.allow_bf16 = w.Chance(20);
+  o.keep_subnormals = w.Chance(20);
   if (w.Chance(10)) o.memory_limit_bytes = w.Chance(80) ? w.Between(1, 1 << 12) : w.WildNumber();
   if (w.Chance(5)) o.cancel = w.CancelFlag(w.Between(0, 3));
   // All that is compiled here is small.

@@ -65,6 +65,8 @@ TEST(CacheKey, DependsOnWhatChangesCode) {
       [](target::Target&, Options& o) { o.optimization = codegen::Optimization::kFull; },
       [](target::Target&, Options& o) { o.optimization = codegen::Optimization::kQuick; },
       [](target::Target&, Options& o) { o.allow_tf32 = true; },
+      [](target::Target&, Options& o) { o.allow_bf16 = true; },
+      [](target::Target&, Options& o) { o.keep_subnormals = true; },
       [](target::Target&, Options& o) { o.frozen = {0}; },
   };
   for (const auto& change : changes) {

@@ -161,7 +161,6 @@ class ChainScheduler {
       s_.gemm.prefetch_b = true;
     }
     CompleteGemmSchedule(cpu_, p, s_.gemm);
-    RespectPacking(cpu_, gemm, s_.gemm);
     s_.block_rows = std::min(s_.gemm.block_m * s_.gemm.mr, p.m);
     s_.blocks = batch * s_.gemm.m_blocks;
     s_.gemm_items = s_.gemm.n_panels;

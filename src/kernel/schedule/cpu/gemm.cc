@@ -10,11 +10,40 @@ namespace {
 
 // For a >= 0 of any size: "no limit" is one, too.
 
-// Whether B is of a narrower type than products are.
-bool IsConverted(const GemmProblem& p) { return ByteWidth(p.TypeOfB()) < ByteWidth(p.type); }
+// Whether B is of a narrower type than products are, and widened to be multiplied.
+bool IsConverted(const GemmProblem& p, const GemmSchedule& s) {
+  return s.unit == GemmUnit::kElement && ByteWidth(p.TypeOfB()) < ByteWidth(p.type);
+}
+
+// Windows overlap: packed they would take several times the memory.
+bool MayPackA(const GemmProblem& p) { return p.may_pack_a && p.IsLinearA(); }
+
+bool IsAlongK(const GemmProblem& p) { return (p.a_k == 1 && p.b_k == 1) || p.k == 1; }
+
+// Fewer rows meet B where it is: interleaving its elements would take longer than their products.
+constexpr int64_t kRowsWorthPacking = 4;
+
+// The unit of vectors for the types of a unit of tiles.
+GemmUnit VectorUnit(const target::Cpu& cpu, GemmUnit unit) {
+  return unit == GemmUnit::kByteTile && cpu.MultipliesBytes() ? GemmUnit::kByteQuad
+                                                              : GemmUnit::kElement;
+}
+
+// The unit for the operands' types, where it has words of them.
+GemmUnit ChooseUnit(const target::Cpu& cpu, const GemmProblem& p) {
+  const GemmUnit unit = UnitFor(cpu, p.type, p.FactorOfA(), p.FactorOfB());
+  // Words do not reach from one level of a sum into the next.
+  const int64_t whole = GemmSchedule{.unit = unit}.whole();
+  if (p.TotalK() < GroupOf(unit) || (!p.k_outer.empty() && p.k % whole != 0)) {
+    return GemmUnit::kElement;
+  }
+  if (!MayPackA(p) && !HasWordsOfA(p, unit)) return GemmUnit::kElement;
+  const bool packs = p.b_constant || p.m * p.RowBatches() > kRowsWorthPacking;
+  return packs || IsAlongK(p) ? unit : GemmUnit::kElement;
+}
 
 // Whether a tile's accumulators, vectors of B and a splat of A fit the registers.
-bool Fits(const target::Cpu& cpu, bool fma, int mr, int nv) {
+bool Fits(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s, int mr, int nv) {
   int registers = mr * nv;
   if (mr == 1) {
     registers += 1;  // vectors of B are read from memory by the one instruction that uses them
@@ -23,14 +52,14 @@ bool Fits(const target::Cpu& cpu, bool fma, int mr, int nv) {
   } else {
     registers += nv + 1;
   }
-  if (!fma) registers += 1;
+  if (!s.fma || FlipsBytes(p, s.unit)) registers += 1;
   return registers <= cpu.vector_registers;
 }
 
 // The most rows that fit beside nv vectors, 0 when not even one does.
-int MostRows(const target::Cpu& cpu, bool fma, int nv) {
+int MostRows(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s, int nv) {
   int mr = 0;
-  while (mr < 30 && Fits(cpu, fma, mr + 1, nv)) ++mr;
+  while (mr < 30 && Fits(cpu, p, s, mr + 1, nv)) ++mr;
   return mr;
 }
 
@@ -73,18 +102,29 @@ void ChooseColumns(const target::Cpu& cpu, const GemmProblem& p, double& best, G
   }
 }
 
+// Two tiles of rows by two of columns, each of which meets two others.
+void ChooseTiles(const GemmProblem& p, GemmSchedule& s) {
+  s.nv = static_cast<int>(std::min<int64_t>(CeilDiv(p.n, s.lanes), 2));
+  s.mr = static_cast<int>(p.m >= 2 * kTileRows ? 2 * kTileRows : std::min<int64_t>(p.m, kTileRows));
+  s.kc = std::max<int64_t>(s.Steps(p), 1);
+  s.unroll = 1;
+  constexpr double kTileCycles = 16;
+  const int64_t tiles = CeilDiv(p.m, kTileRows) * CeilDiv(p.n, s.lanes) * s.Steps(p) / kTileSteps;
+  s.cycles = kTileCycles * static_cast<double>(tiles * p.BatchSize());
+}
+
 // The register tile that covers C in the least time.
 void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   const int64_t vectors = CeilDiv(p.n, s.lanes);
   // Rows of a transposed A are read across: every step begins a cache line, however few rows.
   const bool across = p.a_k != 1 && p.k > 1;
-  const int64_t total_k = p.TotalK();
+  const int64_t total_k = s.Steps(p);
   // Rows that are a multiple of a page apart share the sets of the first cache.
   const int64_t a_bytes = ByteWidth(p.TypeOfA());
-  const bool aliased = p.a_k == 1 && total_k * a_bytes >= 2048 && p.a_m * a_bytes % 2048 == 0;
+  const bool aliased = p.a_k == 1 && p.TotalK() * a_bytes >= 2048 && p.a_m * a_bytes % 2048 == 0;
   double best = std::numeric_limits<double>::infinity();
   for (int nv = 1; nv <= std::min<int64_t>(vectors, p.m <= 2 ? 8 : 6); ++nv) {
-    const int most = MostRows(cpu, s.fma, nv);
+    const int most = MostRows(cpu, p, s, nv);
     for (int mr = static_cast<int>(std::min<int64_t>(most, p.m)); mr >= 1; --mr) {
       const double tiles =
           static_cast<double>(CeilDiv(p.m, mr)) * static_cast<double>(CeilDiv(vectors, nv));
@@ -102,13 +142,14 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
       }
     }
   }
-  if (MayGoByColumns(cpu, p)) ChooseColumns(cpu, p, best, s);
+  if (s.unit == GemmUnit::kElement && MayGoByColumns(cpu, p)) ChooseColumns(cpu, p, best, s);
   s.cycles = best * static_cast<double>(p.BatchSize());
   s.kc = std::max<int64_t>(total_k, 1);
   // A few steps inside of another loop are no loop. One step of a large tile hides the loop's own
   // instructions already, and twice the code would take LLVM longer.
-  if (!p.k_outer.empty() && p.k <= 8) {
-    s.unroll = static_cast<int>(p.k);
+  const int64_t inner = p.k / s.group();
+  if (!p.k_outer.empty() && inner <= 8) {
+    s.unroll = static_cast<int>(inner);
   } else {
     s.unroll = s.by_columns || s.mr * s.nv >= kLargeTile ? 1 : 2;
   }
@@ -118,30 +159,35 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
 // brings.
 bool PrefersInner(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
   const bool along_k = (p.a_k == 1 || p.k == 1) && (p.b_k == 1 || p.k == 1);
-  if (!along_k || !p.k_outer.empty() || p.k < 2 * s.lanes) return false;
+  const int64_t lanes = s.lanes * s.group();
+  if (!along_k || !p.k_outer.empty() || p.k < 2 * lanes) return false;
   if (p.n == 1) return true;
   if (p.b_n == 1) return false;
-  if (p.b_constant) return p.m <= (IsConverted(p) ? 8 : 4);
-  return p.m <= 8 || (p.m <= 24 && p.k >= 16 * s.lanes);
+  if (p.b_constant) return p.m <= (IsConverted(p, s) ? 8 : 4);
+  return p.m <= 8 || (p.m <= 24 && p.k >= 16 * lanes);
 }
 
 void ChooseInner(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   s.kind = GemmKind::kInner;
   s.kc = p.k;
-  // Accumulators, the rows' vectors and one of a column fit the registers.
-  const int registers = cpu.vector_registers - (s.fma ? 1 : 2);
+  // Accumulators, the rows' vectors and one of a column fit the registers; beside bytes whose signs
+  // change, the rows' own sums.
+  const bool flips = FlipsBytes(p, s.unit);
+  const int registers = cpu.vector_registers - (s.fma && !flips ? 1 : 2);
   const int most = static_cast<int>(std::min<int64_t>({8, s.lanes, p.n}));
   s.nr = 1;
   while (2 * s.nr <= (p.m <= 2 ? most : std::min(most, 4))) s.nr *= 2;
-  const int rows = std::min(registers / (s.nr + 1), 8);
+  const int rows = std::min(registers / (s.nr + (flips ? 2 : 1)), 8);
   s.mr = static_cast<int>(CeilDiv(p.m, CeilDiv(p.m, rows)));
   // Some 64 kB of B stay in the cache until all rows have met them.
   s.nv = static_cast<int>(std::min<int64_t>(2, CeilDiv(p.n, s.lanes)));
   s.block_m = CeilDiv(p.m, s.mr);
   s.block_n = 1;
   if (p.n <= s.nv * s.lanes) s.block_m = std::max<int64_t>(1, CeilDiv(s.block_m, 16));
-  s.prefetch_b = IsConverted(p) && p.k * p.n * ByteWidth(p.TypeOfB()) > cpu.l2_bytes / 2;
-  s.cycles = static_cast<double>(p.BatchSize() * p.m * p.n) * static_cast<double>(p.k) / s.lanes;
+  const int64_t bytes = ByteWidth(p.TypeOfB());
+  s.prefetch_b = bytes < ByteWidth(p.type) && p.k * p.n * bytes > cpu.l2_bytes / 2;
+  s.cycles = static_cast<double>(p.BatchSize() * p.m * p.n) * static_cast<double>(p.k) /
+             static_cast<double>(s.lanes * s.group());
 }
 
 // Rows of B this wide are a stream that the hardware prefetches well: about a page.
@@ -167,14 +213,15 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
   const int64_t m_tiles = CeilDiv(p.m, s.mr) * s.row_batches;
   const int64_t k = p.TotalK();
   const bool resident = k * p.n * bytes <= cpu.l2_bytes / 2;
-  const bool a_resident = rows * k * ByteWidth(p.type) <= cpu.l2_bytes / 3;
+  const int64_t a_bytes = rows * s.Steps(p) * ByteWidth(p.type);
+  const bool a_resident = a_bytes <= cpu.l2_bytes / 3;
   // Packing would make a narrow operand wide that few rows read once.
-  const bool b_constant = p.b_constant && !(IsConverted(p) && rows <= 8);
-  const bool in_order = p.b_n == 1 || p.n == 1;
+  const bool b_constant = p.b_constant && !(IsConverted(p, s) && rows <= 8);
+  const bool in_order = (p.b_n == 1 || p.n == 1) && s.unit == GemmUnit::kElement;
   const bool masked = p.n % s.lanes != 0 && !cpu.has_masks;
   // Operands converted by many tiles are packed; narrow integers are cheaper to multiply if
   // recognisable.
-  const bool again = IsConverted(p) && IsFloat(p.type) && m_tiles > 3;
+  const bool again = IsConverted(p, s) && IsFloat(p.type) && m_tiles > 3;
   if (in_order && !again && !(masked && (m_tiles > 2 || cpu.vector_bytes < 32))) {
     if (resident) return Traffic::kResident;
     if (m_tiles == 1) return Traffic::kStream;
@@ -188,7 +235,7 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
   if (resident) return Traffic::kResident;
   // Nothing prefetches the first block of each thread, so that it should be small. Every panel has
   // A read again, for which the third cache is fast enough.
-  const bool a_in_l3 = rows * k * ByteWidth(p.type) <= cpu.l3_bytes / 2;
+  const bool a_in_l3 = a_bytes <= cpu.l3_bytes / 2;
   return a_in_l3 ? Traffic::kPass : Traffic::kBlock;
 }
 
@@ -204,9 +251,9 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   if (p.TypeOfA() != p.type && p.m > 1 && CeilDiv(p.n, s.lanes) >= 2 * s.nv) {
     s.pack_a = true;
   }
-  // Windows overlap: packed they would take several times the memory.
-  if (!p.IsLinearA()) s.pack_a = false;
-  const int64_t k = p.TotalK();
+  if (s.unit != GemmUnit::kElement) s.pack_a = !HasWordsOfA(p, s.unit);
+  if (!MayPackA(p)) s.pack_a = false;
+  const int64_t k = s.Steps(p);
   const int64_t bytes = ByteWidth(p.type);
   const int64_t rows = p.m * s.row_batches;
   const int64_t m_tiles = CeilDiv(p.m, s.mr) * s.row_batches;
@@ -249,6 +296,12 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
       CeilDiv(m_tiles, std::min(m_tiles, CeilDiv(items, panels * (p.BatchSize() / s.row_batches))));
 }
 
+// Rows begin with a line, and not at a distance that shares the sets of the first cache.
+int64_t PackedRowBytes(int64_t bytes) {
+  const int64_t lines = RoundUp(bytes, 64);
+  return lines % 2048 == 0 ? lines + 64 : lines;
+}
+
 }  // namespace
 
 bool HasGemm(ElementType type) {
@@ -263,6 +316,34 @@ bool HasGemm(ElementType type) {
     default:
       return false;
   }
+}
+
+GemmUnit UnitFor(const target::Cpu& cpu, ElementType sum, ElementType a, ElementType b) {
+  auto is_bf16 = [&](ElementType type) {
+    return type == ElementType::kBF16 || (cpu.allow_bf16 && type == ElementType::kF32);
+  };
+  auto is_byte = [](ElementType type) {
+    return type == ElementType::kS8 || type == ElementType::kU8;
+  };
+  if (sum == ElementType::kF32 && is_bf16(a) && is_bf16(b)) {
+    if (cpu.HasBf16Tiles()) return GemmUnit::kBf16Tile;
+    if (cpu.MultipliesBf16()) return GemmUnit::kBf16Pair;
+  }
+  if (IsInteger(sum) && ByteWidth(sum) == 4 && is_byte(a) && is_byte(b)) {
+    if (cpu.HasByteTiles()) return GemmUnit::kByteTile;
+    if (cpu.MultipliesBytes()) return GemmUnit::kByteQuad;
+  }
+  return GemmUnit::kElement;
+}
+
+bool HasWordsOfA(const GemmProblem& p, GemmUnit unit) {
+  const bool narrow = ByteWidth(p.TypeOfA()) * GroupOf(unit) == ByteWidth(p.type);
+  const int64_t whole = GemmSchedule{.unit = unit}.whole();
+  return narrow && p.a_factor == ElementType::kInvalid && p.a_k == 1 && p.k % whole == 0;
+}
+
+bool FlipsBytes(const GemmProblem& p, GemmUnit unit) {
+  return unit == GemmUnit::kByteQuad && IsSigned(p.FactorOfA()) == IsSigned(p.FactorOfB());
 }
 
 GemmProblem GemmProblem::RowMajor(ElementType type, int64_t m, int64_t n, int64_t k,
@@ -283,6 +364,7 @@ GemmProblem GemmProblem::Transposed() const {
   GemmProblem t = *this;
   std::swap(t.m, t.n);
   std::swap(t.a_type, t.b_type);
+  std::swap(t.a_factor, t.b_factor);
   std::swap(t.a_first, t.b_first);
   t.a_m = b_n;
   t.a_k = b_k;
@@ -344,14 +426,42 @@ std::string GemmProblem::ToString() const {
   for (const GemmSumLevel& level : k_outer) {
     out += Cat(" times k ", level.size, " [", level.a, ",", level.b, "]");
   }
+  if (FactorOfA() != TypeOfA() || FactorOfB() != TypeOfB()) {
+    out += Cat(" factors ", TypeName(FactorOfA()), " and ", TypeName(FactorOfB()));
+  }
   if (a_first != 0 || b_first != 0) out += Cat(" from ", a_first, " and ", b_first);
   if (b_constant) out += " b constant";
   return out;
 }
 
+int64_t GemmSchedule::Steps(const GemmProblem& p) const {
+  return RoundUp(p.TotalK(), whole()) / group();
+}
+
+int64_t GemmSchedule::InnerSteps(const GemmProblem& p) const {
+  return p.k_outer.empty() ? 1 : p.InnerK() / group();
+}
+
 std::string GemmSchedule::ToString() const {
   std::string out = kind == GemmKind::kOuter ? Cat("outer ", mr, "x", nv, "v", lanes)
                                              : Cat("inner ", mr, "x", nr, " over ", nv, "v", lanes);
+  switch (unit) {
+    case GemmUnit::kElement:
+      break;
+    case GemmUnit::kBf16Pair:
+      out += " bf16-pairs";
+      break;
+    case GemmUnit::kByteQuad:
+      out += " byte-quads";
+      break;
+    case GemmUnit::kBf16Tile:
+      out += " bf16-tiles";
+      break;
+    case GemmUnit::kByteTile:
+      out += " byte-tiles";
+      break;
+  }
+  if (has_head) out += " head";
   switch (b) {
     case GemmB::kInPlace:
       break;
@@ -382,8 +492,10 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   s.n_panels = CeilDiv(vectors, s.nv);
   s.block_m = std::clamp<int64_t>(s.block_m, 1, s.m_tiles);
   s.block_n = std::clamp<int64_t>(s.block_n, 1, s.n_panels);
-  const int64_t k = p.TotalK();
-  s.kc = std::clamp<int64_t>(RoundUp(s.kc, p.InnerK()), 1, std::max<int64_t>(k, 1));
+  const int64_t k = s.Steps(p);
+  s.has_head = s.kind == GemmKind::kOuter && FlipsBytes(p, s.unit);
+  const int64_t together = IsTile(s.unit) && p.k_outer.empty() ? kTileSteps : s.InnerSteps(p);
+  s.kc = std::clamp<int64_t>(RoundUp(s.kc, together), 1, std::max<int64_t>(k, 1));
   if (s.kind == GemmKind::kInner) s.kc = std::max<int64_t>(k, 1);
   s.k_blocks = std::max<int64_t>(1, CeilDiv(k, s.kc));
   // A shorter last block runs the same loop: its count of steps must divide evenly too.
@@ -395,19 +507,24 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
 
   const int64_t row_bytes = s.nv * s.lanes * bytes;
   const int64_t a_batches = s.a_shared ? 1 : p.BatchSize();
-  s.pack_a_items = s.pack_a ? a_batches * CeilDiv(k, kPackSteps) : 0;
-  s.packed_a_bytes = s.pack_a ? RoundUp(a_batches * s.row_tiles * s.mr * k * bytes, 64) : 0;
+  const bool by_rows = s.pack_a && s.unit != GemmUnit::kElement && (p.a_k == 1 || IsTile(s.unit));
+  s.a_row_bytes = by_rows ? PackedRowBytes(k * bytes) : 0;
+  const int64_t a_batch_items = by_rows ? p.m : CeilDiv(k, kPackSteps);
+  s.pack_a_items = s.pack_a ? a_batches * a_batch_items : 0;
+  const int64_t a_batch_bytes = by_rows ? p.m * s.a_row_bytes : s.row_tiles * s.mr * k * bytes;
+  s.packed_a_bytes = s.pack_a ? RoundUp(a_batches * a_batch_bytes, 64) : 0;
   const int64_t b_batches = s.b_shared ? 1 : p.BatchSize() / s.row_batches;
   s.pack_b_items = s.b == GemmB::kPrepacked ? b_batches * s.k_blocks * s.n_panels : 0;
+  const int64_t b_rows = k + s.k_blocks * s.head_rows();
   s.packed_b_bytes =
-      s.b == GemmB::kPrepacked ? RoundUp(b_batches * s.n_panels * k * row_bytes, 64) : 0;
-  s.panel_bytes = s.b == GemmB::kPackPanel ? RoundUp(s.kc * row_bytes, 64) : 0;
+      s.b == GemmB::kPrepacked ? RoundUp(b_batches * s.n_panels * b_rows * row_bytes, 64) : 0;
+  s.panel_bytes = s.b == GemmB::kPackPanel ? RoundUp((s.kc + s.head_rows()) * row_bytes, 64) : 0;
   s.slot_bytes = s.panel_bytes;
   if (s.k_blocks > 1) s.slot_bytes += RoundUp(s.block_m * s.mr * row_bytes, 64);
   s.panel_stride = s.slot_bytes * (s.items_along_m ? s.m_blocks : 1);
   s.scratch_bytes = s.slot_bytes * s.items;
   const double flops = 2.0 * static_cast<double>(p.BatchSize()) * static_cast<double>(p.m) *
-                       static_cast<double>(p.n) * static_cast<double>(k);
+                       static_cast<double>(p.n) * static_cast<double>(p.TotalK());
   // Work of less than a microsecond is not worth sharing.
   s.max_tasks = std::clamp<int64_t>(static_cast<int64_t>(flops / (1 << 18)), 1, s.items);
 }
@@ -421,11 +538,17 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
   s.lanes = static_cast<int>(cpu.vector_bytes / ByteWidth(p.type));
   s.fma = cpu.has_fma;
   s.f16 = cpu.has_f16;
+  s.unit = ChooseUnit(cpu, p);
   if (PrefersInner(cpu, p, s)) {
+    if (IsTile(s.unit)) s.unit = VectorUnit(cpu, s.unit);
     ChooseInner(cpu, p, s);
   } else {
     s.row_batches = p.RowBatches();
-    ChooseTile(cpu, p, s);
+    if (IsTile(s.unit)) {
+      ChooseTiles(p, s);
+    } else {
+      ChooseTile(cpu, p, s);
+    }
     ChooseBlocks(cpu, p, s);
   }
   CompleteGemmSchedule(cpu, p, s);

@@ -32,12 +32,46 @@ struct GemmSumLevel {
 // Types that products are taken in: f32, f64, s32, u32, s64 and u64.
 bool HasGemm(ElementType type);
 
+// What an instruction adds to each lane of the sums.
+enum class GemmUnit : uint8_t {
+  kElement,   // one product, in the type of the sum
+  kBf16Pair,  // two products of bf16, in f32 (AVX512_BF16)
+  kByteQuad,  // four products of bytes, in 32 bits and exact (AVX512_VNNI)
+  kBf16Tile,  // those of a row and a column of tiles: kTileSteps pairs (AMX_BF16)
+  kByteTile,  // kTileSteps quads (AMX_INT8)
+};
+
+// Rows and columns of the largest tile of AMX, and the steps that one instruction adds.
+inline constexpr int kTileRows = 16, kTileSteps = 16;
+
+constexpr bool IsTile(GemmUnit unit) {
+  return unit == GemmUnit::kBf16Tile || unit == GemmUnit::kByteTile;
+}
+
+// Products of a lane: the elements along k of a packed operand that are one word.
+constexpr int64_t GroupOf(GemmUnit unit) {
+  switch (unit) {
+    case GemmUnit::kElement:
+      return 1;
+    case GemmUnit::kBf16Pair:
+    case GemmUnit::kBf16Tile:
+      return 2;
+    case GemmUnit::kByteQuad:
+    case GemmUnit::kByteTile:
+      return 4;
+  }
+  return 1;
+}
+
 struct GemmProblem {
   ElementType type = ElementType::kF32;  // of products, sums and C; see HasGemm
   // The types of A and B in memory, if different: they are converted while packing or, in place, on
   // each read.
   ElementType a_type = ElementType::kInvalid;
   ElementType b_type = ElementType::kInvalid;
+  // Of operands that are computed from what is in memory, a type that has all values of theirs.
+  ElementType a_factor = ElementType::kInvalid;
+  ElementType b_factor = ElementType::kInvalid;
   int64_t m = 1;
   int64_t n = 1;
   int64_t k = 1;
@@ -55,6 +89,8 @@ struct GemmProblem {
   // Where A and B begin in their arrays; in elements.
   int64_t a_first = 0;
   int64_t b_first = 0;
+  // A may be packed by a kernel of its own.
+  bool may_pack_a = true;
   // B does not change between runs: it may be packed once, by the kernel of EmitGemmPackB.
   bool b_constant = false;
 
@@ -74,6 +110,9 @@ struct GemmProblem {
   bool IsLinearB() const;
   ElementType TypeOfA() const { return a_type == ElementType::kInvalid ? type : a_type; }
   ElementType TypeOfB() const { return b_type == ElementType::kInvalid ? type : b_type; }
+  // The narrowest known types that have all values of A and B.
+  ElementType FactorOfA() const { return a_factor == ElementType::kInvalid ? TypeOfA() : a_factor; }
+  ElementType FactorOfB() const { return b_factor == ElementType::kInvalid ? TypeOfB() : b_factor; }
   std::string ToString() const;
 };
 
@@ -97,14 +136,17 @@ enum class GemmB {
   kPrepacked,
 };
 
+// A step of the sum is GroupOf(unit) elements of k, a word of each operand. The last steps of a sum
+// are filled up with zeros: to a whole word, and of tiles to kTileSteps words.
 struct GemmSchedule {
   GemmKind kind = GemmKind::kOuter;
+  GemmUnit unit = GemmUnit::kElement;
   GemmB b = GemmB::kInPlace;
   // A is read from the packed form that the kernel of EmitGemmPackA makes.
   bool pack_a = false;
   bool fma = false;
   bool f16 = false;  // instructions that convert between f16 and f32
-  int lanes = 1;     // elements of one vector
+  int lanes = 1;     // sums of one vector
   // The register tile: mr rows by nv vectors (kOuter) or by nr columns (kInner).
   int mr = 1;
   int nv = 1;
@@ -130,6 +172,8 @@ struct GemmSchedule {
   // are several), each summed on its own and added to the sum of those before.
   int64_t kc = 1;
   int64_t k_blocks = 1;
+  // Sums of a packed panel begin with a row of numbers in front of it, in place of 0.
+  bool has_head = false;
   // Steps of k per iteration of the inner loop.
   int unroll = 1;
   // The tiles of a block prefetch the next block of B; inner products prefetch the next columns.
@@ -143,17 +187,28 @@ struct GemmSchedule {
   bool a_shared = false;  // the same A, or B, for every batch: packed once
   bool b_shared = false;
   int64_t packed_a_bytes = 0;
+  // Of packed words of A that were neighbours along k, and still are: from row to row. Others are
+  // in tiles, mr of them for each step.
+  int64_t a_row_bytes = 0;
   int64_t packed_b_bytes = 0;
   int64_t panel_bytes = 0;
   int64_t slot_bytes = 0;
   int64_t panel_stride = 0;  // of the slots that two neighbouring panels use
   int64_t scratch_bytes = 0;
-  // Items of the two packing kernels: kPackSteps steps of k of A, and panels of B.
+  // Items of the two packing kernels: kPackSteps steps of k of A, or its rows, and panels of B.
   int64_t pack_a_items = 0;
   int64_t pack_b_items = 0;
   // Estimated cycles of one thread, to compare schedules with.
   double cycles = 0;
 
+  int64_t group() const { return GroupOf(unit); }
+  // Elements of k that go together.
+  int64_t whole() const { return group() * (IsTile(unit) ? kTileSteps : 1); }
+  // Rows in front of a packed panel's steps.
+  int64_t head_rows() const { return has_head ? 1 : 0; }
+  // Steps of the sum at all levels, and below each of the outermost one's.
+  int64_t Steps(const GemmProblem& problem) const;
+  int64_t InnerSteps(const GemmProblem& problem) const;
   std::string ToString() const;
 };
 
@@ -161,9 +216,20 @@ struct GemmSchedule {
 // bits however many run. Fails on types that it does not know and on empty results.
 Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem);
 
-// Derives counts and sizes from what was chosen: kind, b, pack_a, mr, nv, nr, by_columns, block_m,
-// block_n, items_along_m, panels_inner, kc, unroll and prefetch_b. ChooseGemmSchedule ends with it;
-// tests and tuners call it after changing a choice.
+// The machine's instruction for sums of a type over products of factors of two types.
+GemmUnit UnitFor(const target::Cpu& cpu, ElementType sum, ElementType a, ElementType b);
+
+// Whether the words of A that a unit multiplies are in memory as they are: neighbours along k, in
+// whole words, of the unit's type.
+bool HasWordsOfA(const GemmProblem& problem, GemmUnit unit);
+
+// Whether the unit, which multiplies signed bytes by unsigned ones, needs one operand's signs
+// changed: A's of outer products, B's of inner ones.
+bool FlipsBytes(const GemmProblem& problem, GemmUnit unit);
+
+// Derives counts and sizes from what was chosen: kind, unit, b, pack_a, mr, nv, nr, by_columns,
+// block_m, block_n, items_along_m, panels_inner, kc, unroll and prefetch_b. ChooseGemmSchedule ends
+// with it; tests and tuners call it after changing a choice.
 void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
                           GemmSchedule& schedule);
 

@@ -13,7 +13,7 @@
 namespace kiln::kernel {
 namespace {
 
-// Smaller gemms, in operations, end before another thread is woken.
+// Smaller gemms, in operations on elements of vectors, end before another thread is woken.
 constexpr int64_t kMinFlopsPerTask = 1 << 19;
 
 // The kernel as a gemm by a schedule of its own; nothing where it is none.
@@ -23,8 +23,7 @@ Result<std::optional<CpuGemm>> ScheduleGemm(const Kernel& kernel, const target::
   if (!gemm) return std::optional<CpuGemm>();
   const GemmProblem& problem = gemm->contraction.problem;
   KILN_ASSIGN_OR_RETURN(GemmSchedule schedule, ChooseGemmSchedule(cpu, problem));
-  RespectPacking(cpu, *gemm, schedule);
-  int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * problem.TotalK();
+  const int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * schedule.Steps(problem);
   CpuGemm scheduled;
   scheduled.max_tasks = std::clamp<int64_t>(flops / kMinFlopsPerTask, 1, schedule.items);
   scheduled.contraction = std::make_shared<const Contraction>(std::move(gemm->contraction));
@@ -146,6 +145,12 @@ bool CpuScheduler::SpoilsGemm(const Kernel& fused, const ir::Instruction& dot) c
   if (AsContraction(fused, cpu_)) return false;
   auto alone = BuildKernel(GroupOf(dot), "probe");
   return alone.ok() && AsContraction(*alone, cpu_);
+}
+
+bool CpuScheduler::KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by_side) const {
+  const ElementType sum = IsInteger(lhs) ? ElementType::kS32 : ElementType::kF32;
+  const GemmUnit unit = UnitFor(cpu_, sum, lhs, rhs);
+  return unit != GemmUnit::kElement && side_by_side % GroupOf(unit) == 0;
 }
 
 bool CpuScheduler::KeepsColumns(int64_t columns, int64_t column_bytes) const {

@@ -24,7 +24,7 @@ class CpuScheduler : public Scheduler {
   bool SpoilsGemm(const Kernel& fused, const ir::Instruction& dot) const override;
   bool KeepsColumns(int64_t columns, int64_t column_bytes) const override;
   bool TurnsRows() const override { return true; }
-  bool ConvertsWhatItReads() const override { return false; }
+  bool KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by_side) const override;
 
  private:
   const target::Cpu& cpu_;

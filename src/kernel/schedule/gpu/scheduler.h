@@ -26,7 +26,7 @@ class GpuScheduler : public Scheduler {
   bool SpoilsGemm(const Kernel&, const ir::Instruction&) const override { return false; }
   bool KeepsColumns(int64_t, int64_t) const override { return true; }
   bool TurnsRows() const override { return false; }
-  bool ConvertsWhatItReads() const override { return true; }
+  bool KeepsNarrow(ElementType, ElementType, int64_t) const override { return true; }
 
  private:
   const target::Gpu& gpu_;
