@@ -20,7 +20,7 @@ bool Has(const ForeignInstruction& call, size_t operands) {
 // --- Halves of 64 bits
 
 Instruction* X64Split(Builder& b, const ForeignInstruction& call) {
-  if (!Has(call, 1)) return nullptr;
+  if (!Has(call, 1) || !call.shape->is_array()) return nullptr;
   Instruction* x = call.operands[0];
   const ElementType type = x->shape().type(), half = call.shape->type();
   const bool high = call.name == "X64SplitHigh";

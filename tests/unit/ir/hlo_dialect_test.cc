@@ -433,7 +433,7 @@ TEST(HloDialect, GroupsOfProcesses) {
         << mesh;
   }
   // Many groups cannot be asked for by a short text.
-  for (std::string_view groups : {"[65536,1]<=[65536]", "mesh['a'=65536] {}"}) {
+  for (std::string_view groups : {"[1,65536]<=[65536]", "mesh['a'=65536] {'a'}"}) {
     std::string lines = "x = f32[2] parameter(0)\n";
     for (int k = 0; k < 129; ++k) {
       lines += Cat("r", k, " = f32[2] all-reduce(x), to_apply=add, replica_groups=", groups, "\n");
@@ -498,11 +498,11 @@ TEST(HloDialect, KnownCalls) {
             "custom_call_target=\"__op$block_scaled_dot\"",
             "{{252}}"},
            {"ROOT a = f32[2] custom-call(), custom_call_target=\"AllocateBuffer\"", "{0,0}"},
-           // gelu(2) beside what it is of; a scale for each operand in eight bits.
-           {"a = f32[1,1] constant({{2}})\nROOT g = (f32[1,1], f32[1,1], s8[4]) custom-call(a, a), "
+           // gelu beside what it is of; a scale for each operand in eight bits.
+           {"a = f32[1,1] constant({{4}})\nROOT g = (f32[1,1], f32[1,1], s8[4]) custom-call(a, a), "
             "custom_call_target=\"__cublas$lt$matmul\", backend_config={\"gemm_backend_config\":"
             "{\"beta\":0,\"alpha_real\":0.5,\"epilogue\":\"GELU_AUX\"}}",
-            "({{1.9545977}},{{2}},{0,0,0,0})"},
+            "({{8}},{{8}},{0,0,0,0})"},
            {"a = f8e4m3fn[1,2] constant({{1,2}})\nb = f8e5m2[2,1] constant({{3},{4}})\n"
             "c = f32[1,1] constant({{7}})\ns = f32[] constant(10)\nt = f32[] constant(2)\n"
             "ROOT g = (f32[1,1], s8[2]) custom-call(a, b, c, s, t), "
@@ -515,6 +515,14 @@ TEST(HloDialect, KnownCalls) {
        }) {
     EXPECT_EQ(Value(InEntry(c.body)), c.value) << c.body;
   }
+  auto gelu = interp::Evaluate(
+      *ParseOrDie(InEntry("a = f32[1,1] constant({{2}})\nb = f32[1,1] constant({{1}})\n"
+                          "ROOT g = f32[1,1] custom-call(a, b), "
+                          "custom_call_target=\"__cublas$lt$matmul\", "
+                          "backend_config={\"epilogue\":\"GELU\"}")),
+      {});
+  ASSERT_TRUE(gelu.ok()) << gelu.status().ToString();
+  EXPECT_NEAR(gelu->values<float>()[0], 1.9545977, 1e-6);
   // What cannot be told stays a call.
   auto module = ParseOrDie(InEntry(
       "a = f32[1,1] constant({{1}})\nROOT g = f32[1,1] custom-call(a, a), "
@@ -534,12 +542,12 @@ TEST(HloDialect, CallsOfPasses) {
             "c = u64[] custom-call(l, h), custom_call_target=\"X64Combine\"\n"
             "ROOT t = (u32[], u32[], u64[]) tuple(l, h, c)",
             "(3,5,21474836483)"},
-           {"a = f64[] constant(0.1)\n"
+           {"a = f64[] constant(1.5000000009313226)\n"
             "l = f32[] custom-call(a), custom_call_target=\"X64SplitLow\"\n"
             "h = f32[] custom-call(a), custom_call_target=\"X64SplitHigh\"\n"
             "c = f64[] custom-call(l, h), custom_call_target=\"X64Combine\"\n"
             "ROOT t = (f32[], f32[], f64[]) tuple(l, h, c)",
-            "(-1.4901161e-09,0.1,0.1)"},
+            "(9.313226e-10,1.5,1.5000000009313226)"},
            {"a = s32[2,3] constant({{1,2,3},{4,5,6}})\nr = s32[] constant(1)\n"
             "c = s32[] constant(2)\nd = s32[<=2,<=3] custom-call(a, r, c), "
             "custom_call_target=\"SliceToDynamic\"\n"
