@@ -100,6 +100,9 @@ class Module:
         if dtype == 'token':
             return ''
         a, b = self.numbers(x), self.numbers(y)
+        # What follows takes long for large arrays.
+        if (a.ravel().view('u1') == b.ravel().view('u1')).all():
+            return ''
         if dtype not in TOLERANCES and dtype not in NARROW:
             return '' if (a == b).all() else f'{(a != b).sum()} of {a.size} of result {k} differ'
         for a, b in ((a.real, b.real), (a.imag, b.imag)) if dtype[0] == 'c' else ((a, b),):
