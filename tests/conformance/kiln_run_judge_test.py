@@ -288,6 +288,14 @@ class KilnRun(unittest.TestCase):
         self.reports('--inputs=ab.npz', '--outputs=out', path)
         self.assertEqual(read_npy(f'{self.folder}/out/result0.npy')[1], floats(2, 4, 6, 8))
 
+    def test_written_inputs(self):
+        path = self.write('m.mlir', STABLEHLO)
+        self.reports('--seed=5', '--write-inputs=in', '--outputs=out', path)
+        result = read_npy(f'{self.folder}/out/result0.npy')[1]
+        self.reports('--inputs=in/argument0.npy,in/argument1.npy', '--outputs=again', path)
+        self.assertEqual(read_npy(f'{self.folder}/again/result0.npy')[1], result)
+        self.assertNotEqual(result, floats(0, 0, 0, 0))
+
     def test_inputs_by_name(self):
         path = self.write('good.hlo', GOOD)
         header = json.dumps({'weights': {'dtype': 'F32', 'shape': [8, 5], 'data_offsets': [0, 160]},

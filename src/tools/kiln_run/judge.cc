@@ -11,6 +11,22 @@
 namespace kiln::run {
 namespace {
 
+// Writes NAME0.npy and so on into a folder, unless that is "". Tokens, which are null, are left
+// out.
+Status WriteArrays(const std::string& folder, std::string_view name,
+                   const std::vector<const Literal*>& arrays) {
+  if (folder.empty()) return OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Unavailable("cannot make ", folder, ": ", error.message());
+  size_t number = 0;
+  for (const Literal* array : arrays) {
+    if (!array) continue;
+    KILN_RETURN_IF_ERROR(WriteNpy(Cat(folder, "/", name, number++, ".npy"), *array));
+  }
+  return OkStatus();
+}
+
 // Fails at a step, which the record names.
 class Judging {
  public:
@@ -18,6 +34,7 @@ class Judging {
       : program_(program), options_(options), record_(record) {}
 
   void Run(std::span<const Literal> arguments) {
+    if (!At("writing arguments", WriteArguments(arguments))) return;
     Context context;
     kiln_device* device = nullptr;
     if (!At("the device", OpenContext(options_.device, 0, &context, &device))) return;
@@ -27,7 +44,9 @@ class Judging {
       record_.results.push_back({value.shape().ToString(), {}});
       if (options_.print) record_.values.push_back(value.ToString());
     }
-    if (!options_.output_folder.empty() && !At("writing results", Write(values))) return;
+    std::vector<const Literal*> arrays;
+    for (const Literal& value : values) arrays.push_back(&value);
+    if (!At("writing results", WriteArrays(options_.output_folder, "result", arrays))) return;
     if (options_.has_reference) CompareWithReference(context.get(), arguments, values);
   }
 
@@ -37,6 +56,12 @@ class Judging {
     record_.failed_at = step;
     record_.failure = std::move(status);
     return false;
+  }
+
+  Status WriteArguments(std::span<const Literal> arguments) const {
+    std::vector<Shape> shapes;
+    for (const Literal& value : arguments) shapes.push_back(value.shape());
+    return WriteArrays(options_.input_folder, "argument", LeavesOf(arguments, shapes));
   }
 
   bool RunOnPlatform(kiln_context* context, kiln_device* device, std::span<const Literal> arguments,
@@ -82,17 +107,6 @@ class Judging {
     }
     return WritePictures(options_.pictures, program_.name, *program_.module, stages.path(),
                          launches);
-  }
-
-  Status Write(const std::vector<Literal>& values) const {
-    std::error_code error;
-    const std::filesystem::path folder(options_.output_folder);
-    std::filesystem::create_directories(folder, error);
-    if (error) return Unavailable("cannot make ", folder.string(), ": ", error.message());
-    for (size_t k = 0; k < values.size(); ++k) {
-      KILN_RETURN_IF_ERROR(WriteNpy(folder / Cat("result", k, ".npy"), values[k]));
-    }
-    return OkStatus();
   }
 
   void CompareWithReference(kiln_context* context, std::span<const Literal> arguments,
@@ -142,6 +156,7 @@ JudgeOptions JudgeOptions::ForTries() const {
   JudgeOptions options = *this;
   options.iterations = 1;
   options.print = false;
+  options.input_folder.clear();
   options.output_folder.clear();
   options.compile.dump_folder.clear();
   options.pictures = {};

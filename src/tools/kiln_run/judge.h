@@ -23,6 +23,7 @@ struct JudgeOptions {
   // Runs on the platform. Of several the first one is not counted.
   int iterations = 1;
   ArgumentSource arguments;
+  std::string input_folder;   // empty: arguments are not written
   std::string output_folder;  // empty: results are not written
   bool print = false;         // records have the arguments and results as text
   CompileSettings compile;

@@ -154,6 +154,9 @@ void AddInputs(CLI::App& app, Arguments& a) {
       ->allow_extra_args(false)
       ->check(CLI::ExistingFile)
       ->option_text("FILE,...");
+  app.add_option("--write-inputs", a.run.judge.input_folder,
+                 "write the arguments as .npy files into this folder, for --inputs")
+      ->option_text("DIR");
   app.add_option("--seed", source.seed, "of the arguments that are in no file (0)")
       ->option_text("N");
   app.add_flag("--random-inputs,--random_init_input_literals", a.random_inputs,
@@ -245,6 +248,7 @@ std::string Finish(const CLI::App& app, Arguments& a) {
   a.run.workers.deadline_s = a.deadline_s > 0 ? a.deadline_s : a.check ? 60 : 600;
   if (a.files.size() > 1) {
     if (!judge.output_folder.empty()) return "--outputs takes one program";
+    if (!judge.input_folder.empty()) return "--write-inputs takes one program";
     if (!judge.arguments.files.empty()) return "--inputs takes one program";
     if (a.run.reduce_to.find('.') != std::string::npos) return "--reduce=FILE takes one program";
   }
