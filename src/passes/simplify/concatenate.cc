@@ -1,6 +1,13 @@
 #include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "passes/simplify/simplify.h"
+#include "passes/simplify/stack.h"
+#include "passes/simplify/starts.h"
 #include "passes/simplify/terms.h"
 
 namespace kiln::passes::simplify {
@@ -119,6 +126,75 @@ Instruction* OfTransposes(Instruction* i) {
   return Make(i, Opcode::kTranspose, {whole}, {{Attr::kDimensions, permutation}});
 }
 
+// Fewer are computed one by one.
+constexpr int64_t kLeastStack = 4;
+
+// concatenate(op(x), op(y), ...) => op(concatenate(x, y, ...))   where the operands are four
+// scalars or more, whose expressions differ in constants, and in places in an array, alone
+Instruction* OfScalars(Instruction* i) {
+  if (i->operand_count() < kLeastStack || i->shape().num_elements() != i->operand_count()) {
+    return nullptr;
+  }
+  Instruction* stacked =
+      Stacking(i, {i}).Make(std::vector(i->operands().begin(), i->operands().end()));
+  return stacked ? Make(i, Opcode::kReshape, {stacked}) : nullptr;
+}
+
+// The dimension along which slices of one array begin at different places, in all others at 0.
+std::optional<int64_t> DifferentStart(const std::vector<Instruction*>& slices) {
+  const Instruction* first = slices[0];
+  std::optional<int64_t> along;
+  for (int64_t d = 0; d < first->shape().rank(); ++d) {
+    const Instruction* start = first->operand(d + 1);
+    const bool same = std::ranges::all_of(
+        slices, [&](const Instruction* x) { return IsSame(x->operand(d + 1), start); });
+    if (same && IndexOf(start) == 0) continue;
+    if (along) return std::nullopt;
+    along = d;
+  }
+  return along;
+}
+
+// concatenate(dynamic-slice(x, s), dynamic-slice(x, t), ...) => reshape(gather(x, {s, t, ...}))
+// where there are four slices or more, of more than two elements each, only dimensions of size 1
+// precede that of the concatenation, and the starts become one array as above
+Instruction* OfDynamicSlices(Instruction* i) {
+  if (i->operand_count() < kLeastStack) return nullptr;
+  for (int64_t d = 0; d < i->dimensions()[0]; ++d) {
+    if (i->shape().dim(d) != 1) return nullptr;
+  }
+  std::vector<Instruction*> slices;
+  std::set<const Instruction*> replaced = {i};
+  for (Instruction* x : i->operands()) {
+    replaced.insert(x);
+    if (x->opcode() == Opcode::kReshape) replaced.insert(x = x->operand(0));
+    if (x->opcode() != Opcode::kDynamicSlice || x->shape().num_elements() <= 2) return nullptr;
+    slices.push_back(x);
+    if (x->operand(0) != slices[0]->operand(0) || !x->shape().SameDimensions(slices[0]->shape())) {
+      return nullptr;
+    }
+  }
+  const std::optional<int64_t> along = DifferentStart(slices);
+  if (!along) return nullptr;
+  std::vector<Instruction*> starts;
+  for (const Instruction* x : slices) starts.push_back(x->operand(*along + 1));
+  Instruction* indices = Stacking(i, std::move(replaced)).Make(std::move(starts));
+  if (!indices) return nullptr;
+  const Ints sizes = slices[0]->shape().dims();
+  std::vector<int64_t> dims = {i->operand_count()};
+  dims.insert(dims.end(), sizes.begin(), sizes.end());
+  Ints offsets(sizes.size());
+  std::iota(offsets.begin(), offsets.end(), 1);
+  Instruction* gather = MakeShaped(i, ShapeOf(i->shape().type(), dims), Opcode::kGather,
+                                   {slices[0]->operand(0), indices},
+                                   {{Attr::kOffsetDims, std::move(offsets)},
+                                    {Attr::kCollapsedSliceDims, Ints{}},
+                                    {Attr::kStartIndexMap, Ints{*along}},
+                                    {Attr::kIndexVectorDim, int64_t{1}},
+                                    {Attr::kSliceSizes, sizes}});
+  return Make(i, Opcode::kReshape, {gather});
+}
+
 }  // namespace
 
 Instruction* ConcatenateRules(Instruction* i) {
@@ -147,6 +223,8 @@ Instruction* ConcatenateRules(Instruction* i) {
                                     {{Attr::kDimensions, i->dimensions()}});
   }
   if (Instruction* moved = OfTransposes(i)) return moved;
+  if (Instruction* stacked = OfScalars(i)) return stacked;
+  if (Instruction* gathered = OfDynamicSlices(i)) return gathered;
   return i->operand_count() == 2 ? AsPad(i, d) : nullptr;
 }
 

@@ -65,9 +65,13 @@ double Weight(const Instruction& i) {
     case Opcode::kCopy:
       return 1;
     case Opcode::kClamp:
-    case Opcode::kGather:
     case Opcode::kReduce:
       return 4;
+    case Opcode::kGather: {
+      // As a dynamic slice, and it looks up where each slice is.
+      const double vectors = static_cast<double>(i.operand(1)->shape().num_elements());
+      return 2 + 2 * vectors / std::max(1.0, static_cast<double>(i.shape().num_elements()));
+    }
     case Opcode::kReduceWindow:
       return 5;
     case Opcode::kScatter:
