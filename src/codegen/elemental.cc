@@ -531,6 +531,19 @@ Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
   return Unimplemented(OpcodeName(node.opcode), ": no code for it inside a kernel");
 }
 
+bool IsArithmetic(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kAdd:
+    case Opcode::kSubtract:
+    case Opcode::kMultiply:
+    case Opcode::kDivide:
+    case Opcode::kSqrt:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Result<Value*> EmitWhole(Builder& b, const kernel::Node& node, std::span<Value* const> operands,
                          std::span<const ElementType> types, ElementType data, MathOptions math) {
   if (node.opcode == Opcode::kConvert) {
@@ -544,7 +557,7 @@ Result<Value*> EmitWhole(Builder& b, const kernel::Node& node, std::span<Value* 
   if (!exact && !node.total_order) std::ranges::transform(numbers, numbers.begin(), WithoutNanBits);
   Result<Value*> result = Compute(b, node, data, numbers, math);
   if (!result.ok() || !IsHalf(node.type) || exact) return result;
-  return RoundToHalf(b, *result, node.type, math);
+  return RoundToHalf(b, *result, node.type, math, IsArithmetic(node.opcode));
 }
 
 }  // namespace

@@ -61,6 +61,16 @@ Reciprocal EmitReciprocal(Builder& b, llvm::Value* divisor);
 std::vector<llvm::Value*> EmitDivide(Builder& b, std::vector<llvm::Value*> dividends,
                                      const Reciprocal& reciprocal, bool may_be_negative = true);
 
+// The same for bf16, by two products and without branches: `inverse` is 1 / (divisor * scale),
+// where the scale is a power of two.
+struct Bf16Reciprocal {
+  llvm::Value *inverse, *scale;
+};
+Bf16Reciprocal EmitBf16Reciprocal(Builder& b, llvm::Value* divisor);
+// A quotient, rounded.
+llvm::Value* EmitDivide(Builder& b, llvm::Value* dividend, const Bf16Reciprocal& reciprocal,
+                        MathOptions options);
+
 // The result of an op in registers, rounded to its type: f16 and bf16 are kept as floats.
 llvm::Value* RoundedTo(Builder& b, llvm::Value* value, ElementType type, MathOptions options);
 

@@ -32,10 +32,14 @@ Value* QuietBits(Builder& b, Value* bits, unsigned drop) {
   return b.CreateOr(b.CreateAnd(bits, Word(bits, ~((1u << drop) - 1))), Word(bits, kQuiet));
 }
 
-Value* RoundToBf16(Builder& b, Value* x) {
+// Bits that are rounded up carry into the exponent, and at worst to infinity; the NaN whose payload
+// is all ones would become a zero.
+Value* RoundToBf16(Builder& b, Value* x, bool has_short_nans) {
   Value* bits = Bits(b, x);
-  Value* rounded =
-      b.CreateSelect(b.CreateFCmpUNO(x, x), QuietBits(b, bits, 16), RoundBits(b, bits, 16));
+  Value* rounded = RoundBits(b, bits, 16);
+  if (!has_short_nans) {
+    rounded = b.CreateSelect(b.CreateFCmpUNO(x, x), QuietBits(b, bits, 16), rounded);
+  }
   return b.CreateBitCast(rounded, x->getType());
 }
 
@@ -152,8 +156,10 @@ Value* PackHalf(Builder& b, Value* x, ElementType type, MathOptions options) {
   return b.CreateTrunc(b.CreateLShr(word, Word(word, 16)), bits);
 }
 
-Value* RoundToHalf(Builder& b, Value* x, ElementType type, MathOptions options) {
-  if (type == ElementType::kBF16) return RoundToBf16(b, x);
+Value* RoundToHalf(Builder& b, Value* x, ElementType type, MathOptions options,
+                   bool is_arithmetic) {
+  // A GPU's own NaN has all ones.
+  if (type == ElementType::kBF16) return RoundToBf16(b, x, is_arithmetic && options.keeps_nans);
   if (!options.has_f16) return RoundToF16ByBits(b, x);
   return b.CreateFPExt(b.CreateFPTrunc(x, HalfLike(b, x)), x->getType());
 }

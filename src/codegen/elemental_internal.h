@@ -40,7 +40,10 @@ llvm::Value* PackHalf(Builder& b, llvm::Value* x, ElementType type, MathOptions 
 // keeps a NaN's bits.
 llvm::Value* WithoutNanBits(llvm::Value* x);
 // The nearest value of the half type, of an f32.
-llvm::Value* RoundToHalf(Builder& b, llvm::Value* x, ElementType type, MathOptions options);
+// A result that `is_arithmetic` is a sum, difference, product, quotient or square root of values of
+// the type: a NaN among them is an operand, made quiet, or the machine's own.
+llvm::Value* RoundToHalf(Builder& b, llvm::Value* x, ElementType type, MathOptions options,
+                         bool is_arithmetic = false);
 // f64, and integers of 32 or 64 bits, on the way to a half type: what RoundToHalf gives of these is
 // what rounding once gives. Integers of 64 bits become f64, the others f32.
 llvm::Value* NarrowToOdd(Builder& b, llvm::Value* x);

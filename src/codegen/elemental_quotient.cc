@@ -102,4 +102,30 @@ std::vector<Value*> EmitDivide(Builder& b, std::vector<Value*> dividends,
   return dividends;
 }
 
+Bf16Reciprocal EmitBf16Reciprocal(Builder& b, Value* divisor) {
+  llvm::Type* type = divisor->getType();
+  Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, divisor);
+  Value* small = b.CreateFCmpOLT(size, Power(type, -100));
+  Value* large = b.CreateFCmpOGT(size, Power(type, 100));
+  Value* scale = b.CreateSelect(small, Power(type, 64),
+                                b.CreateSelect(large, Power(type, -64), Number(type, 1)));
+  return {b.CreateFDiv(Number(type, 1), b.CreateFMul(divisor, scale)), scale};
+}
+
+// With the rounded inverse a quotient is off by 2^-22 of itself at most, and the true one is
+// further from any number m halfway between two of bf16: x/s - m is (x - m s)/s, where x and s have
+// integers of 8 bits and m one of 9, so it is 0 or 2^-17 of m at least. It is 0 among subnormals
+// alone, where m is short enough to be found: what it is off by is less than half of the least f32.
+// The scale keeps the inverse, and what is multiplied with it, among normal numbers.
+Value* EmitDivide(Builder& b, Value* dividend, const Bf16Reciprocal& reciprocal,
+                  MathOptions options) {
+  int64_t width = 1;
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(dividend->getType())) {
+    width = vector->getNumElements();
+  }
+  Value* scaled = b.CreateFMul(dividend, Splat(b, reciprocal.inverse, width));
+  Value* quotient = b.CreateFMul(scaled, Splat(b, reciprocal.scale, width));
+  return elemental::RoundToHalf(b, quotient, ElementType::kBF16, options, true);
+}
+
 }  // namespace kiln::codegen

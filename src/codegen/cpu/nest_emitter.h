@@ -300,6 +300,7 @@ class NestEmitter {
   // Of a division whose divisor is known, and the same for all lanes, before the
   // dividend is.
   ByNode<std::optional<Reciprocal>> reciprocals_;
+  ByNode<std::optional<Bf16Reciprocal>> bf16_reciprocals_;
   // Also by result.
   IdVector<StageId, IdVector<ReductionId, std::vector<Lanes>>> reduced_;
   std::vector<Access> accesses_;

@@ -66,6 +66,7 @@ void NestEmitter::AddAccesses() {
     const kernel::Stage& stage = kernel_.stages[s];
     values_.emplace_back(stage.nodes.size());
     reciprocals_.emplace_back(stage.nodes.size());
+    bf16_reciprocals_.emplace_back(stage.nodes.size());
     reduced_.emplace_back();
     for (const auto& r : stage.reductions) reduced_.back().emplace_back(r.inputs.size());
     load_access_.emplace_back(stage.nodes.size(), -1);
@@ -195,6 +196,7 @@ void NestEmitter::Rewind(Mark mark) {
     const Emitted& last = emitted_.back();
     if (last.reciprocal) {
       reciprocals_[last.stage][last.node].reset();
+      bf16_reciprocals_[last.stage][last.node].reset();
     } else {
       values_[last.stage][last.node] = Lanes();
     }
@@ -331,12 +333,19 @@ void NestEmitter::EmitReady(StageId stage, bool ahead) {
 void NestEmitter::EmitReciprocalAhead(StageId stage, NodeId n) {
   const Node& node = kernel_.stages[stage].nodes[n];
   if (node.kind != Node::Kind::kOp || node.opcode != Opcode::kDivide || !IsFloat(node.type) ||
-      !cpu_.has_fma || reciprocals_[stage][n] || b_.GetInsertBlock()->getParent()->hasOptNone()) {
+      reciprocals_[stage][n] || bf16_reciprocals_[stage][n] ||
+      b_.GetInsertBlock()->getParent()->hasOptNone()) {
     return;
   }
   const Lanes& divisor = values_[stage][node.operands[1]];
   if (!divisor.known() || divisor.vector || values_[stage][node.operands[0]].known()) return;
-  reciprocals_[stage][n] = EmitReciprocal(b_, divisor.copies[0]);
+  if (node.type == ElementType::kBF16) {
+    bf16_reciprocals_[stage][n] = EmitBf16Reciprocal(b_, divisor.copies[0]);
+  } else if (cpu_.has_fma) {
+    reciprocals_[stage][n] = EmitReciprocal(b_, divisor.copies[0]);
+  } else {
+    return;
+  }
   emitted_.push_back({stage, n, true});
 }
 
@@ -433,6 +442,14 @@ void NestEmitter::EmitNode(StageId stage, NodeId n) {
       std::vector<ElementType> types;
       for (NodeId operand : node.operands) {
         types.push_back(kernel_.stages[stage].nodes[operand].type);
+      }
+      if (bf16_reciprocals_[stage][n] && value.vector) {
+        for (int u = 0; u < copies_; ++u) {
+          Value* dividend = Use(stage, node.operands[0], u, true);
+          value.copies.push_back(
+              EmitDivide(b_, dividend, *bf16_reciprocals_[stage][n], MathOf(cpu_)));
+        }
+        break;
       }
       if (reciprocals_[stage][n] && value.vector) {
         Values dividends;

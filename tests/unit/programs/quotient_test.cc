@@ -1,11 +1,14 @@
 // Quotients of many numbers by one: the same bits as divisions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "base/strings.h"
 #include "support/compiled.h"
@@ -101,6 +104,71 @@ TEST(Quotient, F32HasTheBitsOfADivision) {
 TEST(Quotient, F64HasTheBitsOfADivision) {
   for (uint64_t seed = 5; seed <= 8; ++seed) {
     for (int bytes : {64, 32}) CheckQuotients<double>("f64", bytes, seed);
+  }
+}
+
+double NumberOfBf16(uint16_t bits) {
+  return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits) << 16));
+}
+
+// The nearest bf16 to a number that is none of those halfway, or as short as one.
+uint16_t NearestBf16(double x) {
+  const double unit = std::ldexp(1, std::max(x == 0 ? -126 : std::ilogb(x), -126) - 7);
+  const double nearest = std::isinf(x) ? x : std::nearbyint(x / unit) * unit;
+  return static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(nearest)) >> 16);
+}
+
+// Every dividend by divisors of all mantissas, and of the exponents where there is a limit. Halfway
+// between two subnormals a quotient can be a tie.
+TEST(Quotient, Bf16HasTheBitsOfADivision) {
+  std::vector<uint16_t> divisors = {0x8000, 0xbf80, 0xc040};
+  for (int exponent : {0, 1, 26, 27, 28, 127, 226, 227, 228, 252, 254, 255}) {
+    for (int mantissa = 0; mantissa < 128; mantissa += exponent == 127 ? 1 : 15) {
+      divisors.push_back(static_cast<uint16_t>(exponent << 7 | mantissa));
+    }
+  }
+  const auto rows = static_cast<int64_t>(divisors.size());
+  Literal x(Shape(ElementType::kBF16, {1 << 16})), s(Shape(ElementType::kBF16, {rows}));
+  for (uint32_t bits = 0; bits < 1 << 16; ++bits) {
+    x.values<uint16_t>()[bits] = static_cast<uint16_t>(bits);
+  }
+  std::ranges::copy(divisors, s.values<uint16_t>().begin());
+  const std::string shape = Cat("bf16[", rows, ",65536]");
+  auto module = ir::ParseOrDie(
+      Cat("HloModule m\nENTRY e {\n  x = bf16[65536] parameter(0)\n  s = bf16[", rows,
+          "] parameter(1)\n  a = ", shape, " broadcast(x), dimensions={1}\n  b = ", shape,
+          " broadcast(s), dimensions={0}\n  ROOT q = ", shape, " divide(a, b)\n}\n"));
+  auto result = testing::RunCompiled(*module, {x, s}, true, 64);
+  ASSERT_TRUE(result.ok()) << result.status().ToString();
+  const uint16_t* got = result->values<uint16_t>().data();
+  for (const uint16_t divisor : divisors) {
+    for (uint32_t bits = 0; bits < 1 << 16; ++bits, ++got) {
+      const double wanted = NumberOfBf16(static_cast<uint16_t>(bits)) / NumberOfBf16(divisor);
+      const bool good =
+          std::isnan(wanted) ? std::isnan(NumberOfBf16(*got)) : *got == NearestBf16(wanted);
+      ASSERT_TRUE(good) << bits << " / " << divisor << " is " << *got;
+    }
+  }
+}
+
+// A sum that is not a number stays one, whatever the payload of an operand.
+TEST(Rounding, Bf16KeepsNans) {
+  Literal x(Shape(ElementType::kBF16, {1 << 16}));
+  for (uint32_t bits = 0; bits < 1 << 16; ++bits) {
+    x.values<uint16_t>()[bits] = static_cast<uint16_t>(bits);
+  }
+  for (std::string_view op :
+       {"add(x, y)", "subtract(y, x)", "multiply(y, x)", "divide(x, y)", "sqrt(x)"}) {
+    auto module = ir::ParseOrDie(
+        Cat("HloModule m\nENTRY e {\n  x = bf16[65536] parameter(0)\n  c = bf16[] constant(-inf)\n"
+            "  y = bf16[65536] broadcast(c), dimensions={}\n  ROOT r = bf16[65536] ",
+            op, "\n}\n"));
+    auto result = testing::RunCompiled(*module, {x}, true, 64);
+    ASSERT_TRUE(result.ok()) << result.status().ToString();
+    for (uint32_t bits = 0; bits < 1 << 16; ++bits) {
+      if (!std::isnan(NumberOfBf16(static_cast<uint16_t>(bits)))) continue;
+      ASSERT_TRUE(std::isnan(NumberOfBf16(result->values<uint16_t>()[bits]))) << op << ": " << bits;
+    }
   }
 }
 
