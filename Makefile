@@ -41,7 +41,7 @@ ninja := ninja -C $(B) -j $(JOBS)
 run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
   -j $(JOBS) $(1) $(TEST_ARGS)
 
-.PHONY: all build demo test test-all bench bench-peers bench-training bench-jax gpu-bundle run-time fuzz conformance jax-test jax-wheel docs install format check clean help
+.PHONY: all build demo test test-all bench bench-peers bench-training bench-jax bench-workloads gpu-bundle run-time fuzz conformance jax-test jax-wheel docs install format check clean help
 .DEFAULT_GOAL := build
 
 all: build
@@ -81,7 +81,7 @@ peers_environment = MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 \
   KILN_LIBRARY=$(abspath $(B))/lib/libkiln.so TORCHINDUCTOR_CACHE_DIR=$(abspath $(B))/peers-code
 peers_run = $(peers_environment) $(B)/peers/bin/python tests/bench/peers/peers.py
 
-bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed into build/peers; then bench-training and bench-jax
+bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed into build/peers; then bench-training, bench-jax and bench-workloads
 	@$(packages) build peers
 	@$(call configure,$(without_tests))
 	@$(ninja) lib/libkiln.so
@@ -89,7 +89,7 @@ bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed in
 	@rm -f $(B)/bench-peers.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do OMP_NUM_THREADS=$$threads \
 	  $(peers_run) --json $(B)/bench-peers.jsonl $(BENCH_ARGS) || exit 1; done
-	@$(if $(BENCH_ARGS),,$(MAKE) --no-print-directory bench-training bench-jax)
+	@$(if $(BENCH_ARGS),,$(MAKE) --no-print-directory bench-training bench-jax bench-workloads)
 
 training_run = $(peers_environment) $(B)/peers/bin/python tests/bench/peers/training/compare.py \
   --kiln $(B)/peers/bin/python --torch $(B)/peers/bin/python --jax $(B)/peers-jax/bin/python \
@@ -118,6 +118,18 @@ bench-jax: | $(B)/ ## measure JAX programs on Kiln beside XLA's CPU; JAX is inst
 	@for threads in 1 $(filter-out 1,$(JOBS)); do \
 	  $(jax_run)/compare.py $(jax_options) --threads $$threads $(BENCH_ARGS) || exit 1; done
 	@$(if $(BENCH_ARGS),,$(jax_run)/limits.py $(jax_options) --threads $(JOBS))
+
+workloads_run = $(peers_environment) $(B)/peers-jax/bin/python tests/bench/peers/hlo/compare.py \
+  --run $(B)/bin/kiln-run
+
+bench-workloads: | $(B)/ ## measure the programs in HLO text of KILN_WORKLOADS_DIR beside XLA's CPU
+	@$(packages) build peers
+	@$(call configure,$(without_tests))
+	@$(ninja) lib/libkiln.so kiln-run
+	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers-jax jax
+	@rm -f $(B)/bench-workloads.jsonl
+	@for threads in 1 $(filter-out 1,$(JOBS)); do $(workloads_run) --threads $$threads \
+	  --json $(B)/bench-workloads.jsonl $(BENCH_ARGS) || exit 1; done
 
 gpu-bundle: | $(B)/ ## pack build/kiln-gpu-check.tar.gz: tests and benchmarks for a machine with a GPU
 	@$(packages) test
