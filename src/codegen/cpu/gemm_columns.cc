@@ -14,12 +14,13 @@ void ColumnsStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step
   std::vector<Value*> rows;
   for (int i = 0; i < e.s.mr; i += lanes) {
     Value* from = e.Offset(a, e.Add(e.Scale(o.a_m, i), e.Scale(o.a_k, step)));
-    rows.push_back(e.LoadA(lanes, from, nullptr));
+    rows.push_back(e.LoadElements(Emitter::Side::kA, lanes, {from, from, 0}, nullptr));
   }
   for (size_t j = 0; j < columns; ++j) {
-    Value* at = e.Add(e.Scale(o.b_k, step), e.Int(static_cast<int64_t>(j) * e.b_bytes));
+    Value* at =
+        e.Offset(b, e.Add(e.Scale(o.b_k, step), e.Int(static_cast<int64_t>(j) * e.b_bytes)));
     Value* splat =
-        e.b.CreateVectorSplat(static_cast<unsigned>(lanes), e.LoadB(1, e.Offset(b, at), nullptr));
+        e.b.CreateVectorSplat(static_cast<unsigned>(lanes), e.LoadB(1, {at, at, 0}, nullptr));
     for (size_t v = 0; v < rows.size(); ++v) {
       Value*& accumulator = accumulators[v * columns + j];
       accumulator = e.MulAdd(rows[v], splat, accumulator);
