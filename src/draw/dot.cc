@@ -15,19 +15,9 @@ using ir::Computation;
 using ir::Instruction;
 using ir::Module;
 
-// Graphviz takes minutes for larger graphs, which are unreadable anyway.
-constexpr int64_t kMaxNodes = 2000;
 constexpr size_t kMaxText = 60;
 
-// Inside a quoted string of DOT, whose own escapes ("\n", "\l") must not arise from the text.
-std::string Escape(std::string_view text) {
-  std::string out;
-  for (char c : BeginningOf(text, kMaxText)) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out;
-}
+std::string Escape(std::string_view text) { return EscapeDot(BeginningOf(text, kMaxText)); }
 
 class DotPrinter {
  public:
@@ -87,7 +77,7 @@ class DotPrinter {
     }
     int64_t omitted = 0;
     for (Instruction* i : computation.instructions()) {
-      if (static_cast<int64_t>(drawn_.size()) >= kMaxNodes) {
+      if (static_cast<int64_t>(drawn_.size()) >= kMostDotNodes) {
         ++omitted;
       } else if (IsDrawnAsCluster(*i)) {
         Cluster(*i->called(0), i, depth + 1);
@@ -157,6 +147,15 @@ class DotPrinter {
 };
 
 }  // namespace
+
+std::string EscapeDot(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out;
+}
 
 std::string ToDot(const Module& module) { return DotPrinter(module).Print(); }
 

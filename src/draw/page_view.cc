@@ -124,9 +124,9 @@ function draw() {
     const text = shortShape(box.node), middle = box.x + box.w / 2;
     context.lineWidth = 3;
     context.strokeStyle = '#fff';
-    context.strokeText(text, middle, box.y + box.h + sizes.smallFont + 1);
+    context.strokeText(text, middle, box.y + box.h + sizes.smallFont + 2);
     context.fillStyle = '#446';
-    context.fillText(text, middle, box.y + box.h + sizes.smallFont + 1);
+    context.fillText(text, middle, box.y + box.h + sizes.smallFont + 2);
   }
   context.textAlign = 'start';
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "draw/dot.h"
 #include "ir/frontend_attributes.h"
 #include "ir/text.h"
 
@@ -17,20 +18,8 @@ using ir::Instruction;
 
 constexpr std::string_view kClusterAttribute = "_XlaCluster";
 
-// Graphviz takes minutes for larger graphs.
-constexpr size_t kMaxNodes = 2000;
-
 constexpr std::array<std::string_view, 8> kColours = {"#dcedc8", "#a7c7e7", "#fce8b2", "#f5b7b1",
                                                       "#d7bde2", "#b2dfdb", "#ffe0b2", "#cfd8dc"};
-
-std::string Escape(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
-}
 
 const std::string& DeviceOf(const Placement& placement, const Instruction& i) {
   return placement.devices[static_cast<size_t>(placement.device_of.at(&i))].name;
@@ -43,7 +32,7 @@ class DotWriter {
 
   std::string Write() {
     out_ =
-        Cat("digraph \"", Escape(module_.name()), "\" {\n",
+        Cat("digraph \"", draw::EscapeDot(module_.name()), "\" {\n",
             "  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=10];\n");
     if (clustering_) {
       for (size_t c = 0; c < clustering_->clusters().size(); ++c) Box(c);
@@ -64,15 +53,15 @@ class DotWriter {
  private:
   void Box(size_t number) {
     const Cluster& cluster = clustering_->clusters()[number];
-    out_ += Cat("  subgraph cluster_", number, " {\n    label=\"", Escape(cluster.name), " on ",
-                placement_->devices[static_cast<size_t>(cluster.device)].name,
+    out_ += Cat("  subgraph cluster_", number, " {\n    label=\"", draw::EscapeDot(cluster.name),
+                " on ", placement_->devices[static_cast<size_t>(cluster.device)].name,
                 "\"; style=rounded; color=\"#666666\";\n");
     for (const Instruction* i : cluster.instructions) Node(*i, "    ");
     out_ += "  }\n";
   }
 
   void Node(const Instruction& i, std::string_view indent) {
-    if (drawn_.size() >= kMaxNodes) return;
+    if (static_cast<int64_t>(drawn_.size()) >= draw::kMostDotNodes) return;
     drawn_.insert(&i);
     std::string_view colour = "white";
     const std::string* mark = i.FindFrontendAttribute(ir::kDeviceAttribute);
@@ -81,9 +70,9 @@ class DotWriter {
       colour = kColours[static_cast<size_t>(placement_->device_of.at(&i)) % kColours.size()];
       device = DeviceOf(*placement_, i);
     }
-    out_ += Cat(indent, "n", i.id(), " [label=\"", Escape(i.name()), "\\n", OpcodeName(i.opcode()),
-                "\\n", i.shape(), device.empty() ? "" : "\\n", Escape(device), "\", fillcolor=\"",
-                colour, "\"];\n");
+    out_ += Cat(indent, "n", i.id(), " [label=\"", draw::EscapeDot(i.name()), "\\n",
+                OpcodeName(i.opcode()), "\\n", i.shape(), device.empty() ? "" : "\\n",
+                draw::EscapeDot(device), "\", fillcolor=\"", colour, "\"];\n");
   }
 
   void Edge(const Instruction& from, const Instruction& to, std::string_view style) {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "draw/dot.h"
+#include "draw/page.h"
+#include "draw/svg.h"
 #include "ir/specialise.h"
 #include "ir/verifier.h"
 #include "support/hlo.h"
@@ -78,6 +80,8 @@ void Use(const Module& module) {
   ASSERT_TRUE(again.ok()) << again.status().ToString() << "\n" << printed;
   EXPECT_EQ(ToHloText(**again), printed);
   EXPECT_FALSE(draw::ToDot(module).empty());
+  EXPECT_FALSE(draw::ToSvg(module).empty());
+  EXPECT_FALSE(draw::ToHtml(module).empty());
   auto special = Specialise(module, {{"N", 3}});
   if (special.ok()) EXPECT_TRUE(Verify(**special).ok());
 }
