@@ -32,11 +32,20 @@ Value* QuietBits(Builder& b, Value* bits, unsigned drop) {
   return b.CreateOr(b.CreateAnd(bits, Word(bits, ~((1u << drop) - 1))), Word(bits, kQuiet));
 }
 
+// The same for vectors of AVX-512, where adding to some lanes costs no more than to all.
+Value* RoundBitsByMask(Builder& b, Value* bits, unsigned drop) {
+  Value* up = b.CreateAdd(bits, Word(bits, (1u << (drop - 1)) - 1));
+  Value* is_odd = b.CreateIsNotNull(b.CreateAnd(bits, Word(bits, 1u << drop)));
+  up = b.CreateSelect(is_odd, b.CreateAdd(up, Word(bits, 1)), up);
+  return b.CreateAnd(up, Word(bits, ~((1u << drop) - 1)));
+}
+
 // Bits that are rounded up carry into the exponent, and at worst to infinity; the NaN whose payload
 // is all ones would become a zero.
-Value* RoundToBf16(Builder& b, Value* x, bool has_short_nans) {
+Value* RoundToBf16(Builder& b, Value* x, MathOptions options, bool has_short_nans) {
   Value* bits = Bits(b, x);
-  Value* rounded = RoundBits(b, bits, 16);
+  Value* rounded = options.has_avx512 && x->getType()->isVectorTy() ? RoundBitsByMask(b, bits, 16)
+                                                                    : RoundBits(b, bits, 16);
   if (!has_short_nans) {
     rounded = b.CreateSelect(b.CreateFCmpUNO(x, x), QuietBits(b, bits, 16), rounded);
   }
@@ -159,7 +168,9 @@ Value* PackHalf(Builder& b, Value* x, ElementType type, MathOptions options) {
 Value* RoundToHalf(Builder& b, Value* x, ElementType type, MathOptions options,
                    bool is_arithmetic) {
   // A GPU's own NaN has all ones.
-  if (type == ElementType::kBF16) return RoundToBf16(b, x, is_arithmetic && options.keeps_nans);
+  if (type == ElementType::kBF16) {
+    return RoundToBf16(b, x, options, is_arithmetic && options.keeps_nans);
+  }
   if (!options.has_f16) return RoundToF16ByBits(b, x);
   return b.CreateFPExt(b.CreateFPTrunc(x, HalfLike(b, x)), x->getType());
 }
