@@ -126,6 +126,10 @@ void NestCode::EmitOuter(std::vector<OuterLoop> loops, const std::function<void(
 
 void NestCode::EmitOuterFrom(const std::vector<OuterLoop>& loops, size_t at,
                              const std::function<void()>& point) {
+  const auto& begins = schedule_.cases.begins;
+  if (!begins.empty() && e_->bound(schedule_.cases.variable) && !e_->IsInCase()) {
+    return EmitCases(0, begins.size(), [&] { EmitOuterFrom(loops, at, point); });
+  }
   if (at == loops.size()) return point();
   const OuterLoop& loop = loops[at];
   Values none;
@@ -142,6 +146,24 @@ void NestCode::EmitOuterFrom(const std::vector<OuterLoop>& loops, size_t at,
     e_->EmitReadyInAll();
     EmitOuterFrom(loops, at + 1, point);
   });
+}
+
+void NestCode::EmitCases(size_t first, size_t end, const std::function<void()>& emit) {
+  const auto& begins = schedule_.cases.begins;
+  if (end - first > 1) {
+    const size_t middle = first + (end - first) / 2;
+    Value* before = b().CreateICmpSLT(e_->bound(schedule_.cases.variable), e_->Int(begins[middle]));
+    EmitIf(
+        b(), before, [&] { EmitCases(first, middle, emit); }, [&] { EmitCases(middle, end, emit); },
+        {.then = "before", .otherwise = "from"});
+    return;
+  }
+  NestEmitter::Mark mark = e_->GetMark();
+  e_->OpenCase(begins[first]);
+  e_->EmitReadyInAll();
+  emit();
+  e_->CloseCase();
+  e_->Rewind(mark);
 }
 
 void NestCode::PrepareSplit() {

@@ -52,6 +52,8 @@ class NestCode {
   void EmitOuter(std::vector<OuterLoop> loops, const std::function<void()>& point);
   void EmitOuterFrom(const std::vector<OuterLoop>& loops, size_t at,
                      const std::function<void()>& point);
+  // Calls `emit` in the code of each of the schedule's cases from `first` on, before `end`.
+  void EmitCases(size_t first, size_t end, const std::function<void()>& emit);
 
   // --- Rows that go through the stages as through a pipeline: in a round the last stage has a row,
   // the stage before it the next row, and so on. Each stage has an emitter of its own.

@@ -121,6 +121,11 @@ class NestEmitter {
   void UnbindVector();
   // Lets a condition (null: no more) decide whether vectors are stored into the kernel's arguments.
   void SetStores(llvm::Value* condition) { stores_ = condition; }
+  // Opens the code of a schedule's case: the place where it begins tells what its tests give. They
+  // are left out elsewhere.
+  void OpenCase(int64_t begin) { case_ = begin; }
+  void CloseCase() { case_.reset(); }
+  bool IsInCase() const { return case_.has_value(); }
   // The same vectors that another emitter has, along a variable of this one's.
   void BindVectorLike(const NestEmitter& other, VariableId variable);
   // Makes the copies those of `count` points of another variable from `value` on.
@@ -215,6 +220,9 @@ class NestEmitter {
 
   void LoadArgs(llvm::Function* function);
   void StageRows(kernel::ParamId param, const NestEmitter* other);
+  void KeepValues(const kernel::CpuNestSchedule& schedule, const NestEmitter* other);
+  // A row of so many elements on the function's stack.
+  llvm::Value* NewRow(ElementType type, int64_t points);
   // A prefetch of the line of a byte.
   void AskFor(llvm::Value* pointer, int64_t byte, bool write);
   llvm::Value* LoadArg(kernel::ParamId param);
@@ -230,6 +238,9 @@ class NestEmitter {
   // Whether a node is an exponential, or is read from where earlier stages store such alone.
   bool IsExponential(StageId stage, NodeId node) const;
   void EmitNode(StageId stage, NodeId node);
+  // A test of a case, or a select by one: a constant, or one of its operands. Null for others.
+  std::optional<Lanes> InCase(StageId stage, const kernel::Node& node);
+  bool IsTestOfCase(const kernel::Node& node) const;
   void EmitReciprocalAhead(StageId stage, NodeId node);
   void AdvanceAccess(int id);
   // The value of an index, as i64 or, where `vector`, <width x int type>.
@@ -289,6 +300,8 @@ class NestEmitter {
   llvm::Value* mask_ = nullptr;
   llvm::Value* lanes_left_ = nullptr;
   llvm::Value* stores_ = nullptr;
+  VariableId cases_;  // the variable of cases, or none
+  std::optional<int64_t> case_;
   VariableId tile_variable_;
   int64_t tile_aligned_ = 1;
 
@@ -315,8 +328,11 @@ class NestEmitter {
   };
   std::vector<Prefetch> prefetches_;
   IdVector<kernel::ParamId, llvm::Value*> staged_;  // where its rows are kept
-  // What is kept of a strip: an element of which its first reader stores again (an access,
-  // or -1), and the accesses that go to where it is.
+  std::vector<llvm::Value*> kept_;                  // where the rows of values are kept
+  // Of a value that an earlier stage has made: where it is kept.
+  ByNode<int> made_access_;
+  // Where a value is stored for later stages (an access, or -1): what is read of a strip first, and
+  // kept values. And the accesses that go to where a strip's are.
   ByNode<int> keep_access_;
   struct InStrip {
     int access;

@@ -397,12 +397,14 @@ void NestEmitter::EmitUpdate(StageId stage, int number) {
 
 void NestEmitter::SetMemory(const kernel::CpuNestSchedule& schedule, const NestEmitter* other) {
   nontemporal_ = schedule.nontemporal;
+  if (!schedule.cases.begins.empty()) cases_ = schedule.cases.variable;
   for (const kernel::CpuPrefetch& p : schedule.prefetches) {
     int id = AddAccess(p.index, kernel_.params[p.param].type, args_[p.param], p.param, p.stage);
     prefetches_.push_back({p.stage, id, p.write});
   }
   staged_.assign(kernel_.params.size(), nullptr);
   for (kernel::ParamId param : schedule.staged) StageRows(param, other);
+  KeepValues(schedule, other);
   KeepStrips(schedule);
 }
 
@@ -465,22 +467,15 @@ void NestEmitter::StageRows(kernel::ParamId param, const NestEmitter* other) {
   auto stage_access = [&](StageId s, int id) {
     if (id < 0) return;
     IdVector<VariableId, Index> replacements;
-    uint64_t points = 1;
+    int64_t points = 1;
     for (VariableId v : kernel_.variables.ids()) {
       int64_t extent = kernel_.variables[v].extent;
       replacements.push_back(kernel_.IsInner(v) ? Index::Variable(v, extent) : Index());
     }
     for (VariableId v : kernel_.stages[s].variables) {
-      points *= static_cast<uint64_t>(kernel_.variables[v].extent);
+      points *= kernel_.variables[v].extent;
     }
-    if (!row) {
-      llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
-      llvm::IRBuilder<> b(&entry, entry.getFirstInsertionPt());
-      auto* array = llvm::ArrayType::get(MemoryType(b_.getContext(), type), points);
-      llvm::AllocaInst* memory = b.CreateAlloca(array);
-      memory->setAlignment(llvm::Align(program::kAlignment));
-      row = memory;
-    }
+    if (!row) row = NewRow(type, points);
     Index place = offsets_[accesses_[id].offset].index.Substitute(replacements);
     place = place - place.constant();
     accesses_[id] = accesses_[AddAccess(place, type, row, {}, s)];
@@ -494,6 +489,36 @@ void NestEmitter::StageRows(kernel::ParamId param, const NestEmitter* other) {
       if (stage.stores[i].param == param) stage_access(s, store_access_[s][i]);
     }
   }
+}
+
+Value* NestEmitter::NewRow(ElementType type, int64_t points) {
+  llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> b(&entry, entry.getFirstInsertionPt());
+  llvm::AllocaInst* memory = b.CreateAlloca(
+      llvm::ArrayType::get(MemoryType(b_.getContext(), type), static_cast<uint64_t>(points)));
+  memory->setAlignment(llvm::Align(program::kAlignment));
+  return memory;
+}
+
+void NestEmitter::KeepValues(const kernel::CpuNestSchedule& schedule, const NestEmitter* other) {
+  // Whole vectors are stored.
+  constexpr int64_t kMostLanes = 64;
+  for (const kernel::CpuKeptValue& k : schedule.kept) {
+    const ElementType type = kernel_.stages[k.stage].nodes[k.node].type;
+    const ElementType kept = IsHalf(type) ? ElementType::kF32 : type;
+    const auto variable = [&](StageId s) { return schedule.stages[s].vector_variable; };
+    const int64_t extent = kernel_.variables[variable(k.stage)].extent;
+    kept_.push_back(other ? other->kept_[kept_.size()] : NewRow(kept, extent + kMostLanes));
+    const auto access = [&](StageId s) {
+      return AddAccess(Index::Variable(variable(s), extent), kept, kept_.back(), {}, s);
+    };
+    keep_access_[k.stage][k.node] = access(k.stage);
+    made_access_[k.again_stage][k.again] = access(k.again_stage);
+    for (int id : {keep_access_[k.stage][k.node], made_access_[k.again_stage][k.again]}) {
+      accesses_[id].padded = true;
+    }
+  }
+  if (!schedule.kept.empty()) FindLive();
 }
 
 void NestEmitter::AskFor(Value* pointer, int64_t byte, bool write) {

@@ -71,6 +71,7 @@ void NestEmitter::AddAccesses() {
     for (const auto& r : stage.reductions) reduced_.back().emplace_back(r.inputs.size());
     load_access_.emplace_back(stage.nodes.size(), -1);
     keep_access_.emplace_back(stage.nodes.size(), -1);
+    made_access_.emplace_back(stage.nodes.size(), -1);
     store_access_.emplace_back(stage.stores.size(), -1);
     auto add = [&](const Index& index, kernel::ParamId param) {
       return AddAccess(index, kernel_.params[param].type, args_[param], param, s);
@@ -107,7 +108,13 @@ void ForEachValue(const Index& index, const std::function<void(kernel::NodeId)>&
 }  // namespace
 
 void NestEmitter::FindLive() {
-  for (const kernel::Stage& stage : kernel_.stages) {
+  dead_.clear();
+  live_.clear();
+  for (StageId id : kernel_.stages.ids()) {
+    const kernel::Stage& stage = kernel_.stages[id];
+    const auto is_made = [&](NodeId n) {
+      return id < made_access_.next() && made_access_[id][n] >= 0;
+    };
     bool dead = false;
     for (VariableId v : stage.variables) dead |= kernel_.variables[v].extent == 0;
     dead_.push_back(dead);
@@ -136,7 +143,7 @@ void NestEmitter::FindLive() {
     }
     for (size_t i = stage.nodes.size(); i-- > 0;) {
       const NodeId n(i);
-      if (!live[n]) continue;
+      if (!live[n] || is_made(n)) continue;
       const Node& node = stage.nodes[n];
       for (NodeId operand : node.operands) mark(operand);
       if (node.guard.valid()) mark(node.guard);
@@ -289,8 +296,9 @@ bool NestEmitter::Ready(StageId stage, const Node& node) const {
     case Node::Kind::kConstant:
     case Node::Kind::kOp:
       return true;
-    case Node::Kind::kIndex:
     case Node::Kind::kInRange:
+      return Known(stage, node.index) && (!IsTestOfCase(node) || case_);
+    case Node::Kind::kIndex:
     case Node::Kind::kLoad:
       return Known(stage, node.index);
     case Node::Kind::kReduced:
@@ -312,6 +320,11 @@ void NestEmitter::EmitReady(StageId stage, bool ahead) {
     if (!live_[stage][n] || values_[stage][n].known()) continue;
     // The earlier stage has not stored it yet.
     if (ahead && ReadsOutput(s.nodes[n])) continue;
+    if (const int made = made_access_[stage][n]; made >= 0) {
+      AdvanceAccess(made);
+      if (Known(stage, offsets_[accesses_[made].offset].index)) EmitNode(stage, n);
+      continue;
+    }
     if (load_access_[stage][n] >= 0) AdvanceAccess(load_access_[stage][n]);
     if (Ready(stage, s.nodes[n])) {
       EmitNode(stage, n);
@@ -395,8 +408,32 @@ bool NestEmitter::IsExponential(StageId stage, NodeId n) const {
   return stored;
 }
 
+bool NestEmitter::IsTestOfCase(const Node& node) const {
+  return cases_.valid() && node.kind == Node::Kind::kInRange && node.index.terms().size() == 1 &&
+         node.index.StrideOf(cases_) == 1;
+}
+
+std::optional<Lanes> NestEmitter::InCase(StageId stage, const Node& node) {
+  if (!case_) return std::nullopt;
+  if (IsTestOfCase(node)) {
+    const int64_t place = node.index.constant() + *case_;
+    return Lanes{{b_.getInt1(place >= 0 && place < node.bound)}};
+  }
+  if (node.kind != Node::Kind::kOp || node.opcode != Opcode::kSelect) return std::nullopt;
+  const Lanes& test = values_[stage][node.operands[0]];
+  auto* constant = test.vector ? nullptr : llvm::dyn_cast<llvm::ConstantInt>(test.copies[0]);
+  if (!constant) return std::nullopt;
+  return values_[stage][node.operands[constant->isZero() ? 2 : 1]];
+}
+
 void NestEmitter::EmitNode(StageId stage, NodeId n) {
+  if (const int made = made_access_[stage][n]; made >= 0) {
+    return SetValue(stage, n, LoadFrom(accesses_[made], Lanes()));
+  }
   const Node& node = kernel_.stages[stage].nodes[n];
+  if (std::optional<Lanes> known = InCase(stage, node)) {
+    return SetValue(stage, n, *std::move(known));
+  }
   Lanes value;
   switch (node.kind) {
     case Node::Kind::kConstant:
@@ -425,10 +462,6 @@ void NestEmitter::EmitNode(StageId stage, NodeId n) {
     case Node::Kind::kLoad: {
       Lanes guard = node.guard.valid() ? values_[stage][node.guard] : Lanes();
       value = LoadFrom(accesses_[load_access_[stage][n]], guard);
-      if (int id = keep_access_[stage][n]; id >= 0) {
-        AdvanceAccess(id);
-        StoreTo(accesses_[id], value);
-      }
       break;
     }
     case Node::Kind::kReduced:
@@ -477,8 +510,11 @@ void NestEmitter::EmitNode(StageId stage, NodeId n) {
       break;
     }
   }
-  values_[stage][n] = std::move(value);
-  emitted_.push_back({stage, n});
+  if (const int id = keep_access_[stage][n]; id >= 0) {
+    AdvanceAccess(id);
+    StoreTo(accesses_[id], value);
+  }
+  SetValue(stage, n, std::move(value));
 }
 
 Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& arguments) {

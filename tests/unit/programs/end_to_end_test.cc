@@ -239,6 +239,23 @@ ENTRY e { x = s64[2,4,7] parameter(0)
 })");
 }
 
+// Of eight pieces of different lengths, some of which are computed or in the middle of an array.
+TEST(EndToEnd, ConcatenationsOfManyOperands) {
+  Check(R"(HloModule m
+ENTRY e { a = f32[3,300] parameter(0)
+  b = f32[1,300] parameter(1)
+  c = f32[9,300] parameter(2)
+  s = s32[] parameter(3)
+  zero = s32[] constant(0)
+  d = f32[4,300] slice(c), slice={[3:7], [0:300]}
+  f = f32[1,300] negate(b)
+  g = f32[2,300] dynamic-slice(c, s, zero), dynamic_slice_sizes={2,300}
+  h = f32[2,300] slice(a), slice={[1:3], [0:300]}
+  all = f32[25,300] concatenate(a, b, d, f, g, h, c, a), dimensions={0}
+  ROOT r = f32[25,300] multiply(all, all)
+})");
+}
+
 TEST(EndToEnd, ManyThreadsRunOneExecutable) {
   auto module = ir::ParseOrDie(Cat("HloModule m\n", kAdd, R"(
 ENTRY e { x = f32[300,40] parameter(0)

@@ -34,7 +34,7 @@ enum class Caches { kOwn, kSmall, kSmallButLast, kForStrips };
 
 struct Met {
   int pipelined = 0, staged = 0, nontemporal = 0, prefetched = 0, of_many_rows = 0;
-  int strips = 0, kept = 0, by_columns = 0, split = 0;
+  int strips = 0, kept = 0, by_columns = 0, split = 0, values = 0;
 };
 
 void Check(const ir::Module& module, int vector_bytes, Caches caches, Met& met) {
@@ -60,6 +60,7 @@ void Check(const ir::Module& module, int vector_bytes, Caches caches, Met& met) 
     met.pipelined += nest->pipelined;
     met.of_many_rows += nest->pipelined && !nest->nontemporal && nest->items <= 3;
     met.staged += !nest->staged.empty();
+    met.values += !nest->kept.empty();
     met.nontemporal += nest->nontemporal;
     met.prefetched += !nest->prefetches.empty();
     met.strips += nest->strips.width > 0;
@@ -220,6 +221,52 @@ TEST(RowKernels, StagedRowsAreKeptForTwoWalks) {
 }
 
 // Of an item with many rows all rounds are of one kind.
+// Differences from the mean, rounded to bf16, are made by the second walk and used again by the
+// third; rows are whole vectors, shorter than one, or end within one.
+TEST(RowKernels, ValuesAreKeptForTheNextWalk) {
+  for (int64_t columns : {5, 40, 64, 133, 300}) {
+    const std::string all = Cat("[50,", columns, "]");
+    auto module = ir::ParseOrDie(Cat(R"(HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+ENTRY e {
+  x = bf16)",
+                                     all, R"( parameter(0)
+  zero = f32[] constant(0)
+  n = f32[] constant()",
+                                     columns, R"()
+  ns = f32[50] broadcast(n), dimensions={}
+  w = f32)",
+                                     all, R"( convert(x)
+  s = f32[50] reduce(w, zero), dimensions={1}, to_apply=add
+  m = f32[50] divide(s, ns)
+  h = bf16[50] convert(m)
+  mean = bf16)",
+                                     all, R"( broadcast(h), dimensions={0}
+  d = bf16)",
+                                     all, R"( subtract(x, mean)
+  q = bf16)",
+                                     all, R"( multiply(d, d)
+  v = f32)",
+                                     all, R"( convert(q)
+  t = f32[50] reduce(v, zero), dimensions={1}, to_apply=add
+  u = bf16[50] convert(t)
+  r = bf16)",
+                                     all, R"( broadcast(u), dimensions={0}
+  o = bf16)",
+                                     all, R"( divide(d, r)
+  ROOT tuple = (bf16)",
+                                     all, R"() tuple(o)
+})"));
+    for (Caches caches : {Caches::kOwn, Caches::kSmall, Caches::kSmallButLast}) {
+      for (int bytes : {64, 32}) {
+        Met met;
+        Check(*module, bytes, caches, met);
+        EXPECT_EQ(met.values, 1) << columns << " columns";
+      }
+    }
+  }
+}
+
 TEST(RowKernels, ManyRowsGoThroughAPipeline) {
   Met met;
   for (std::string_view type : {"f32", "bf16"}) {

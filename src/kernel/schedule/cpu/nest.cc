@@ -6,6 +6,7 @@
 
 #include "base/integers.h"
 #include "base/strings.h"
+#include "kernel/schedule/cpu/cases.h"
 #include "kernel/schedule/cpu/rows.h"
 #include "kernel/schedule/cpu/strips.h"
 
@@ -56,6 +57,7 @@ class NestScheduler {
     s_.max_tasks =
         std::clamp<int64_t>(cpu_.TasksWorth(s_.microseconds), 1, std::max<int64_t>(s_.items, 1));
     if (!strips) ScheduleRows(kernel_, cpu_, s_);
+    s_.cases = CasesOf(kernel_, s_);
     return s_;
   }
 
@@ -438,9 +440,14 @@ std::string CpuNestSchedule::ToString() const {
                  stage.by_columns ? " by columns" : "");
     for (const CpuStrips::Kept& k : strips.kept) out += Cat(" kept p", k.param, " at ", k.offset);
   }
+  if (!cases.begins.empty())
+    out += Cat(" cases of d", cases.variable, " ", Join(cases.begins, ","));
   if (nontemporal) out += " nontemporal";
   if (pipelined) out += " pipelined";
   for (ParamId p : staged) out += Cat(" staged p", p);
+  for (const CpuKeptValue& k : kept) {
+    out += Cat(" kept %", k.node, " of ", k.stage, " as %", k.again, " of ", k.again_stage);
+  }
   for (const CpuPrefetch& p : prefetches) {
     out += Cat(" prefetch in ", p.stage, p.write ? " for writing p" : " p", p.param, "[",
                p.index.ToString(), "]");

@@ -62,6 +62,23 @@ struct CpuPrefetch {
   bool operator==(const CpuPrefetch&) const = default;
 };
 
+// Where many tests ask what piece of a concatenation a place of an outer variable is in: code of
+// its own for each piece.
+struct CpuCases {
+  VariableId variable;
+  std::vector<int64_t> begins;  // of the pieces, from 0 on; none: no such code
+};
+
+// A value that a walk over a row makes, and the next walk needs again at the same points: a row of
+// it is kept on the stack, as it is in registers.
+struct CpuKeptValue {
+  StageId stage;
+  NodeId node;
+  StageId again_stage;
+  NodeId again;
+  bool operator==(const CpuKeptValue&) const = default;
+};
+
 struct CpuNestSchedule {
   int vector_width = 1;  // elements in a vector, the same for every type in the kernel
   IdVector<StageId, CpuStageSchedule> stages;
@@ -101,6 +118,8 @@ struct CpuNestSchedule {
   // Outputs whose rows are kept on the stack until the last stage writes them: earlier stages store
   // there, and all load from there.
   std::vector<ParamId> staged;
+  std::vector<CpuKeptValue> kept;
+  CpuCases cases;
   // Software pipelining of rows: while the last stage has one row, the preceding stage has the
   // next, in the same loop. Memory is read and written all the time, and the latency of a row's
   // reduction is hidden by other rows' work.

@@ -20,7 +20,10 @@ class Rows {
     bool walks_again = walks_.size() >= 2 && s_.split == 0;
     if (walks_again) extent_ = Extent(OwnVector(walks_[0]));
     for (StageId s : walks_) walks_again = walks_again && Extent(OwnVector(s)) == extent_;
-    if (walks_again) StageRows();
+    if (walks_again) {
+      StageRows();
+      KeepValues();
+    }
     KeepWhatIsReadAgain();
     if (kernel_.bytes_read + kernel_.bytes_written <= cpu_.l2_bytes) return;
     if (!walks_again) return PrefetchStreams();
@@ -100,6 +103,97 @@ class Rows {
 
   bool IsStaged(ParamId param) const {
     return std::find(s_.staged.begin(), s_.staged.end(), param) != s_.staged.end();
+  }
+
+  // --- Kept values
+
+  // An index of one walk as another's; nothing where it has inner variables of more than the walk's
+  // own, or values.
+  std::optional<Index> MovedTo(const Index& index, StageId from, StageId to) const {
+    IdVector<VariableId, Index> replacements;
+    for (VariableId v : kernel_.variables.ids()) {
+      const bool own = v == OwnVector(from);
+      if (kernel_.IsInner(v) && !own && index.DependsOn(v)) return std::nullopt;
+      const VariableId now = own ? OwnVector(to) : v;
+      replacements.push_back(Index::Variable(now, Extent(now)));
+    }
+    if (HasValues(index)) return std::nullopt;
+    return index.Substitute(replacements);
+  }
+  static bool HasValues(const Index& index) {
+    return std::ranges::any_of(index.terms(), [](const Index::Term& t) {
+      return t.atom.kind == Atom::Kind::kValue || (t.atom.inner && HasValues(*t.atom.inner));
+    });
+  }
+
+  // A number for each value of a walk, among those of `distinct`, in which equal ones are one; -1
+  // for values that may change between walks. Indices are those of another walk.
+  IdVector<NodeId, int> NumbersOf(StageId s, StageId as, std::vector<Node>& distinct) const {
+    IdVector<NodeId, int> numbers;
+    for (Node key : kernel_.stages[s].nodes) {
+      bool known = key.kind == Node::Kind::kConstant || key.kind == Node::Kind::kReduced;
+      if (key.kind == Node::Kind::kOp) {
+        known = std::ranges::all_of(key.operands, [&](NodeId o) { return numbers[o] >= 0; });
+        if (known)
+          for (NodeId& operand : key.operands) operand = NodeId(numbers[operand]);
+      } else if (key.kind == Node::Kind::kLoad && !key.guard.valid() &&
+                 kernel_.params[key.param].role == Param::Role::kInput) {
+        const std::optional<Index> moved = MovedTo(key.index, s, as);
+        known = moved.has_value();
+        if (known) key.index = *moved;
+      }
+      if (!known) {
+        numbers.push_back(-1);
+        continue;
+      }
+      const auto same = std::ranges::find(distinct, key);
+      numbers.push_back(static_cast<int>(same - distinct.begin()));
+      if (same == distinct.end()) distinct.push_back(std::move(key));
+    }
+    return numbers;
+  }
+
+  // About how many instructions make a vector of each of a stage's values out of memory; 0 where a
+  // value is the same along the row.
+  IdVector<NodeId, int> WorkOf(StageId s) const {
+    constexpr int kRounding = 5, kMost = 1 << 20;
+    IdVector<NodeId, int> work;
+    for (const Node& n : kernel_.stages[s].nodes) {
+      int all = 0;
+      for (NodeId operand : n.operands) all = std::min(kMost, all + work[operand]);
+      if (n.kind == Node::Kind::kLoad && n.index.DependsOn(OwnVector(s))) all = 1;
+      if (all > 0 && n.kind == Node::Kind::kOp && !HasTrait(n.opcode, kExact)) {
+        all += IsHalf(n.type) ? 1 + kRounding : 1;
+      }
+      work.push_back(all);
+    }
+    return work;
+  }
+
+  // Keeps, for each walk, the value with the most work that the walk before has made.
+  void KeepValues() {
+    constexpr int kLeastWork = 6;
+    constexpr size_t kMostNodes = 256;
+    for (size_t w = 1; w < walks_.size(); ++w) {
+      const StageId before = walks_[w - 1], now = walks_[w];
+      const auto &made = kernel_.stages[before].nodes, &wanted = kernel_.stages[now].nodes;
+      if (std::max(made.size(), wanted.size()) > kMostNodes) continue;
+      std::vector<Node> distinct;
+      const IdVector<NodeId, int> old = NumbersOf(before, now, distinct);
+      const IdVector<NodeId, int> numbers = NumbersOf(now, now, distinct);
+      const IdVector<NodeId, int> work = WorkOf(now);
+      int most = kLeastWork;
+      std::optional<CpuKeptValue> best;
+      for (NodeId m : wanted.ids()) {
+        const int64_t bytes = extent_ * std::max<int64_t>(ByteWidth(wanted[m].type), 4);
+        if (work[m] <= most || !IsFloat(wanted[m].type) || bytes > cpu_.l1_bytes / 3) continue;
+        const auto same = std::ranges::find(old, numbers[m]);
+        if (numbers[m] < 0 || same == old.end()) continue;
+        best = CpuKeptValue{before, NodeId(same - old.begin()), now, m};
+        most = work[m];
+      }
+      if (best) s_.kept.push_back(*best);
+    }
   }
 
   // Outputs with streaming stores should not be read by the kernel itself.

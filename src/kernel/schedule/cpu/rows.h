@@ -11,8 +11,8 @@ namespace kiln::kernel {
 // The approximate number of instructions per point.
 int WeightOf(const Stage& stage);
 
-// Chooses staged and prefetched rows, and withdraws nontemporal stores for outputs read again. The
-// rest of the schedule is unchanged.
+// Chooses staged and prefetched rows and kept values, and withdraws nontemporal stores for outputs
+// read again. The rest of the schedule is unchanged.
 void ScheduleRows(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule);
 
 }  // namespace kiln::kernel

@@ -8,6 +8,7 @@ CpuNestSchedule Shortened(const Kernel& kernel, const CpuNestSchedule& schedule,
   if (s.strips.width > 0) return s;
   s.pipelined = false;
   s.prefetches.clear();
+  s.cases = {};
   // Panels are items of squares.
   if (!s.panels) s.tile_variable = {};
   for (StageId id : s.stages.ids()) {

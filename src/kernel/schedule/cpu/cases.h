@@ -1,0 +1,14 @@
+// Code for each piece of a concatenation.
+#pragma once
+
+#include "kernel/schedule/cpu/nest.h"
+
+namespace kiln::kernel {
+
+// The places of an outer variable at which the pieces begin that a kernel of one stage without
+// inner variables tells apart: those of the variable that the most tests depend on alone. None
+// where there are few tests, too many pieces, or few points behind a place. The vectors have been
+// chosen.
+CpuCases CasesOf(const Kernel& kernel, const CpuNestSchedule& schedule);
+
+}  // namespace kiln::kernel
