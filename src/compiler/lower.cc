@@ -270,10 +270,8 @@ class Lowering {
   Status AddKernel(const Instruction& i, const std::vector<const Instruction*>& inputs) {
     const Result<kernel::Kernel>& known = analysis_.KernelOf(i);
     KILN_RETURN_IF_ERROR(known.status());
-    kernel::Kernel kernel = *known;
-    kernel.name = SymbolName(i.name());
     std::vector<bool> fixed;
-    std::string text = kernel.ToString();
+    std::string text = known->ToString();
     for (const Instruction* input : inputs) {
       fixed.push_back(ir::IsFixed(*input));
       text += fixed.back() ? '1' : '0';
@@ -282,8 +280,10 @@ class Lowering {
       return param.index() < fixed.size() && fixed[param.index()];
     };
     auto [it, fresh] = kernel_by_text_.try_emplace(std::move(text), kernels_.next());
-    op_names_[&i] = kernel.op_names;
+    op_names_[&i] = known->op_names;
     if (fresh) {
+      kernel::Kernel kernel = *known;
+      kernel.name = SymbolName(i.name());
       KILN_ASSIGN_OR_RETURN(kernel::ScheduledKernel scheduled,
                             backend_.scheduler().Schedule(std::move(kernel), is_constant));
       kernels_.push_back(std::move(scheduled));

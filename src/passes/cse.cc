@@ -108,6 +108,7 @@ Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext
   for (const auto& c : module.computations()) {
     KILN_RETURN_IF_ERROR(context.interrupt.Check());
     std::unordered_multimap<size_t, Instruction*> seen;
+    seen.reserve(static_cast<size_t>(c->instruction_count()));
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;
       // Values behind different barriers stay distinct.
