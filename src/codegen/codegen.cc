@@ -136,9 +136,9 @@ constexpr int64_t kSharedGemmCost = 140, kModuleCost = 30;
 
 // The share of the work that each module is to have. Costs are estimates: where there is much to
 // do, each of several threads has a small module besides, taken by those that finish first.
-std::vector<double> WeightsOf(size_t workers, size_t rounds, int64_t cost) {
+std::vector<double> WeightsOf(size_t workers, size_t rounds, size_t kernels, int64_t cost) {
   constexpr double kSmall = 0.25;
-  std::vector<double> weights(workers * rounds, 1);
+  std::vector<double> weights(std::min(workers * rounds, kernels), 1);
   const double small = kSmall / (1 + kSmall) * static_cast<double>(cost) / double(workers);
   if (workers > 1 && rounds == 1 && small >= 5 * kModuleCost) {
     weights.insert(weights.end(), workers, kSmall);
@@ -215,8 +215,9 @@ Result<std::vector<std::string>> GenerateCpu(const LoweredProgram& lowered, cons
   const size_t rounds = (kernels + round - 1) / round;
   const Effort effort = PlanEffort(lowered, options.optimization, false);
   const int64_t cost = std::accumulate(effort.costs.begin(), effort.costs.end(), int64_t{0});
-  std::vector<Part> parts = Deal(
-      lowered, effort, options.dump ? std::vector<double>{1} : WeightsOf(workers, rounds, cost));
+  std::vector<Part> parts =
+      Deal(lowered, effort,
+           options.dump ? std::vector<double>{1} : WeightsOf(workers, rounds, kernels, cost));
   InParallel(workers, parts.size(), [&](size_t i) {
     const std::string name = Cat(lowered.program.name, ".", i);
     parts[i].status = backend::RunLlvm(name, options.interrupt, [&] {
