@@ -89,7 +89,7 @@ TEST(CodegenGemm, RegisterTiles) {
 
 // Few columns beside contiguous rows of A, as in the gradient of a small layer's weights.
 TEST(CodegenGemm, NarrowOnesGoByColumns) {
-  for (const target::Cpu& cpu : Cpus()) {
+  for (const target::Cpu& cpu : GemmCpus()) {
     for (ElementType type : {kF32, ElementType::kF64, ElementType::kS32}) {
       for (auto [m, n, k] : {std::tuple(784, 10, 100), {65, 3, 40}, {97, 5, 2}, {130, 13, 31}}) {
         GemmProblem p = GemmProblem::RowMajor(type, m, n, k);
@@ -101,19 +101,19 @@ TEST(CodegenGemm, NarrowOnesGoByColumns) {
         }
         for (Epilogue epilogue : {Epilogue::kNone, Epilogue::kBiasRelu, Epilogue::kShortResidual}) {
           if (!IsFloat(type) && epilogue != Epilogue::kNone) continue;
-          Check({.cpu = cpu, .problem = p, .epilogue = epilogue});
+          CheckGemm({.cpu = cpu, .problem = p, .epilogue = epilogue});
         }
         for (int64_t vectors : {1, 2}) {
           if (vectors * lanes > m) continue;
-          Check({.cpu = cpu, .problem = p, .change = [&](GemmSchedule& s) {
-                   s.by_columns = true;
-                   s.mr = static_cast<int>(vectors * lanes);
-                   s.nv = static_cast<int>((n + lanes - 1) / lanes);
-                   s.b = GemmB::kInPlace;
-                   s.pack_a = false;
-                   s.unroll = 2;
-                   s.kc = k > 30 ? (k + 1) / 2 : k;
-                 }});
+          CheckGemm({.cpu = cpu, .problem = p, .change = [&](GemmSchedule& s) {
+                       s.by_columns = true;
+                       s.mr = static_cast<int>(vectors * lanes);
+                       s.nv = static_cast<int>((n + lanes - 1) / lanes);
+                       s.b = GemmB::kInPlace;
+                       s.pack_a = false;
+                       s.unroll = 2;
+                       s.kc = k > 30 ? (k + 1) / 2 : k;
+                     }});
         }
       }
     }
@@ -241,7 +241,7 @@ TEST(CodegenGemm, ShareTheirCodeForAnyA) {
 // A gemm of one long block of k takes the code of one of several, whose slots are larger.
 TEST(CodegenGemm, ShareTheirCodeWithThoseOfSeveralBlocks) {
   constexpr int64_t kBlock = 512;
-  for (const target::Cpu& cpu : Cpus()) {
+  for (const target::Cpu& cpu : GemmCpus()) {
     const int lanes = cpu.vector_bytes / 4;
     for (int variant = 0; variant < 16; ++variant) {
       const bool even = variant & 1, columns = variant & 2, along_m = variant & 4;
@@ -250,24 +250,24 @@ TEST(CodegenGemm, ShareTheirCodeWithThoseOfSeveralBlocks) {
         problem.b_k = 1;
         problem.b_n = kBlock + 3;
       }
-      Check({.cpu = cpu,
-             .problem = problem,
-             .epilogue = variant & 8 ? Epilogue::kBiasRelu : Epilogue::kInPlaceResidual,
-             .change =
-                 [=](GemmSchedule& s) {
-                   s.kind = GemmKind::kOuter;
-                   s.b = GemmB::kPackPanel;
-                   s.mr = 14;
-                   s.nv = 2;
-                   s.block_m = 2;
-                   s.block_n = 3;
-                   s.kc = kBlock;
-                   s.unroll = 1;
-                   s.panels_inner = !along_m || even;
-                   s.items_along_m = along_m;
-                   s.prefetch_b = false;
-                 },
-             .other = [=](GemmProblem& p, GemmSchedule&) { p.k = 3 * kBlock; }});
+      CheckGemm({.cpu = cpu,
+                 .problem = problem,
+                 .epilogue = variant & 8 ? Epilogue::kBiasRelu : Epilogue::kInPlaceResidual,
+                 .change =
+                     [=](GemmSchedule& s) {
+                       s.kind = GemmKind::kOuter;
+                       s.b = GemmB::kPackPanel;
+                       s.mr = 14;
+                       s.nv = 2;
+                       s.block_m = 2;
+                       s.block_n = 3;
+                       s.kc = kBlock;
+                       s.unroll = 1;
+                       s.panels_inner = !along_m || even;
+                       s.items_along_m = along_m;
+                       s.prefetch_b = false;
+                     },
+                 .other = [=](GemmProblem& p, GemmSchedule&) { p.k = 3 * kBlock; }});
     }
   }
 }
