@@ -238,6 +238,8 @@ class NestEmitter {
   // Whether a node is an exponential, or is read from where earlier stages store such alone.
   bool IsExponential(StageId stage, NodeId node) const;
   void EmitNode(StageId stage, NodeId node);
+  // A node's value from here on, which is stored where later stages want it.
+  void AddValue(StageId stage, NodeId node, Lanes value);
   // A test of a case, or a select by one: a constant, or one of its operands. Null for others.
   std::optional<Lanes> InCase(StageId stage, const kernel::Node& node);
   bool IsTestOfCase(const kernel::Node& node) const;

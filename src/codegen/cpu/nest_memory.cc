@@ -504,6 +504,10 @@ void NestEmitter::KeepValues(const kernel::CpuNestSchedule& schedule, const Nest
   // Whole vectors are stored.
   constexpr int64_t kMostLanes = 64;
   for (const kernel::CpuKeptValue& k : schedule.kept) {
+    if (!live_[k.stage][k.node] || !live_[k.again_stage][k.again]) {
+      kept_.push_back(nullptr);
+      continue;
+    }
     const ElementType type = kernel_.stages[k.stage].nodes[k.node].type;
     const ElementType kept = IsHalf(type) ? ElementType::kF32 : type;
     const auto variable = [&](StageId s) { return schedule.stages[s].vector_variable; };

@@ -112,8 +112,8 @@ void NestEmitter::FindLive() {
   live_.clear();
   for (StageId id : kernel_.stages.ids()) {
     const kernel::Stage& stage = kernel_.stages[id];
-    const auto is_made = [&](NodeId n) {
-      return id < made_access_.next() && made_access_[id][n] >= 0;
+    const auto has = [&](const ByNode<int>& access, NodeId n) {
+      return id < access.next() && access[id][n] >= 0;
     };
     bool dead = false;
     for (VariableId v : stage.variables) dead |= kernel_.variables[v].extent == 0;
@@ -143,7 +143,8 @@ void NestEmitter::FindLive() {
     }
     for (size_t i = stage.nodes.size(); i-- > 0;) {
       const NodeId n(i);
-      if (!live[n] || is_made(n)) continue;
+      if (!dead && has(keep_access_, n)) live[n] = true;
+      if (!live[n] || has(made_access_, n)) continue;
       const Node& node = stage.nodes[n];
       for (NodeId operand : node.operands) mark(operand);
       if (node.guard.valid()) mark(node.guard);
@@ -428,11 +429,11 @@ std::optional<Lanes> NestEmitter::InCase(StageId stage, const Node& node) {
 
 void NestEmitter::EmitNode(StageId stage, NodeId n) {
   if (const int made = made_access_[stage][n]; made >= 0) {
-    return SetValue(stage, n, LoadFrom(accesses_[made], Lanes()));
+    return AddValue(stage, n, LoadFrom(accesses_[made], Lanes()));
   }
   const Node& node = kernel_.stages[stage].nodes[n];
   if (std::optional<Lanes> known = InCase(stage, node)) {
-    return SetValue(stage, n, *std::move(known));
+    return AddValue(stage, n, *std::move(known));
   }
   Lanes value;
   switch (node.kind) {
@@ -510,6 +511,10 @@ void NestEmitter::EmitNode(StageId stage, NodeId n) {
       break;
     }
   }
+  AddValue(stage, n, std::move(value));
+}
+
+void NestEmitter::AddValue(StageId stage, NodeId n, Lanes value) {
   if (const int id = keep_access_[stage][n]; id >= 0) {
     AdvanceAccess(id);
     StoreTo(accesses_[id], value);

@@ -222,46 +222,46 @@ TEST(RowKernels, StagedRowsAreKeptForTwoWalks) {
 
 // Of an item with many rows all rounds are of one kind.
 // Differences from the mean, rounded to bf16, are made by the second walk and used again by the
-// third; rows are whole vectors, shorter than one, or end within one.
+// next one, or two; rows are whole vectors, shorter than one, or end within one.
 TEST(RowKernels, ValuesAreKeptForTheNextWalk) {
-  for (int64_t columns : {5, 40, 64, 133, 300}) {
-    const std::string all = Cat("[50,", columns, "]");
-    auto module = ir::ParseOrDie(Cat(R"(HloModule m
+  constexpr std::string_view kText = R"(HloModule m
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
 ENTRY e {
-  x = bf16)",
-                                     all, R"( parameter(0)
+  x = bf16[50,$c] parameter(0)
   zero = f32[] constant(0)
-  n = f32[] constant()",
-                                     columns, R"()
-  ns = f32[50] broadcast(n), dimensions={}
-  w = f32)",
-                                     all, R"( convert(x)
+  w = f32[50,$c] convert(x)
   s = f32[50] reduce(w, zero), dimensions={1}, to_apply=add
-  m = f32[50] divide(s, ns)
-  h = bf16[50] convert(m)
-  mean = bf16)",
-                                     all, R"( broadcast(h), dimensions={0}
-  d = bf16)",
-                                     all, R"( subtract(x, mean)
-  q = bf16)",
-                                     all, R"( multiply(d, d)
-  v = f32)",
-                                     all, R"( convert(q)
+  h = bf16[50] convert(s)
+  mean = bf16[50,$c] broadcast(h), dimensions={0}
+  d = bf16[50,$c] subtract(x, mean)
+  q = bf16[50,$c] multiply(d, d)
+  v = f32[50,$c] convert(q)
   t = f32[50] reduce(v, zero), dimensions={1}, to_apply=add
   u = bf16[50] convert(t)
-  r = bf16)",
-                                     all, R"( broadcast(u), dimensions={0}
-  o = bf16)",
-                                     all, R"( divide(d, r)
-  ROOT tuple = (bf16)",
-                                     all, R"() tuple(o)
-})"));
-    for (Caches caches : {Caches::kOwn, Caches::kSmall, Caches::kSmallButLast}) {
-      for (int bytes : {64, 32}) {
-        Met met;
-        Check(*module, bytes, caches, met);
-        EXPECT_EQ(met.values, 1) << columns << " columns";
+  r = bf16[50,$c] broadcast(u), dimensions={0}
+  o = bf16[50,$c] divide(d, r)
+  f = f32[50,$c] convert(o)
+  g = f32[50] reduce(f, zero), dimensions={1}, to_apply=add
+  k = bf16[50] convert(g)
+  l = bf16[50,$c] broadcast(k), dimensions={0}
+  p = bf16[50,$c] multiply(d, l)
+  ROOT tuple = (bf16[50,$c]) tuple($r)
+})";
+  for (std::string_view columns : {"5", "40", "64", "133", "300"}) {
+    for (std::string_view result : {"o", "p"}) {
+      SCOPED_TRACE(Cat(columns, " columns, ", result));
+      std::string text(kText);
+      for (auto [name, value] : {std::pair("$c", columns), std::pair("$r", result)}) {
+        for (size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, 2, value);
+      }
+      auto module = ir::ParseOrDie(text);
+      for (Caches caches : {Caches::kOwn, Caches::kSmall, Caches::kSmallButLast}) {
+        for (int bytes : {64, 32}) {
+          Met met;
+          Check(*module, bytes, caches, met);
+          if (HasFatalFailure() || HasNonfatalFailure()) return;
+          EXPECT_EQ(met.values, 1);
+        }
       }
     }
   }

@@ -134,8 +134,9 @@ class Rows {
       bool known = key.kind == Node::Kind::kConstant || key.kind == Node::Kind::kReduced;
       if (key.kind == Node::Kind::kOp) {
         known = std::ranges::all_of(key.operands, [&](NodeId o) { return numbers[o] >= 0; });
-        if (known)
-          for (NodeId& operand : key.operands) operand = NodeId(numbers[operand]);
+        for (NodeId& operand : key.operands) {
+          if (known) operand = NodeId(numbers[operand]);
+        }
       } else if (key.kind == Node::Kind::kLoad && !key.guard.valid() &&
                  kernel_.params[key.param].role == Param::Role::kInput) {
         const std::optional<Index> moved = MovedTo(key.index, s, as);
