@@ -264,7 +264,7 @@ class PassesRandom : public ::testing::TestWithParam<std::string_view> {
         auto rectified = Rectified(seed);
         changes += Check(name, *rectified, SpecialArguments(*rectified, seed), true);
       }
-      if ((name == "double-buffering" || name == "cpu") && seed % 8 == 0) {
+      if ((name == "double-buffering" || name == "cpu") && seed % 4 == 0) {
         auto loop = TurningLoop(seed);
         changes += Check(name, *loop, RandomArguments(*loop, seed), true);
       }
