@@ -22,8 +22,10 @@ using ir::Instruction;
 
 // The limit of ops in a kernel, beyond which compile time outweighs the saved traffic.
 constexpr int64_t kMaxFusedOps = 96;
-// The same where it is all elementwise, in units of a cheap op: straight code in one loop.
+// The same where it is all elementwise, in units of a cheap op: straight code in one loop. Most ops
+// of a chain of functions are more code than that.
 constexpr int64_t kMaxLoopCode = 512;
+constexpr int64_t kFunctionCode = 32;
 constexpr int64_t kMaxKernelParams = 48;
 // The limit of code for ops evaluated at several places, in units of a cheap op.
 constexpr int64_t kMaxEvaluations = 2048;
@@ -83,20 +85,16 @@ bool IsTooMuch(const Instruction& a, const Instruction& b) {
   auto add = [&](const Instruction& i) {
     if (!IsCode(i.opcode())) return;
     ops += 1;
-    code += kiln::IsExpensive(i.opcode()) ? kExpensiveCode : 1;
+    code += kiln::IsExpensive(i.opcode()) ? kFunctionCode : 1;
   };
-  auto is_too_much = [&] { return ops > kMaxFusedOps && !(is_loop && code <= kMaxLoopCode); };
   for (const Instruction* i : {&a, &b}) {
-    if (i->opcode() != Opcode::kFusion) {
+    if (i->opcode() == Opcode::kFusion) {
+      for (const Instruction* m : i->called(0)->instructions()) add(*m);
+    } else {
       add(*i);
-      continue;
-    }
-    for (const Instruction* m : i->called(0)->instructions()) {
-      add(*m);
-      if (is_too_much()) return true;
     }
   }
-  return is_too_much();
+  return ops > kMaxFusedOps && !(is_loop && code <= kMaxLoopCode);
 }
 
 const Instruction& RootOf(const Instruction& i) {
