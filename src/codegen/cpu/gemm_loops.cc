@@ -60,6 +60,9 @@ namespace {
 // translations of several have to be under way.
 constexpr int64_t kInnerAheadBytes = 12 << 10;
 
+// How far ahead of a tile its own panel is asked for.
+constexpr int64_t kStreamAheadBytes = 4096;
+
 // The loops around the register tile.
 class GemmLoops {
  public:
@@ -403,13 +406,20 @@ class GemmLoops {
     const int64_t row_bytes = s_.nv * vector_bytes;
     const int64_t tiles = s_.items_along_m ? s_.m_tiles : s_.block_m;
     if (s_.b == GemmB::kPrepacked) {
+      // One tile of words is done with a panel as fast as it comes, and asks for its own lines.
+      if (tiles == 1 && s_.unit != kernel::GemmUnit::kElement) {
+        const int64_t bytes = row_bytes * steps;
+        o.prefetch.push_back({.pointer = e_.Offset(o.b, kStreamAheadBytes),
+                              .step = e_.Int(bytes),
+                              .lines = bytes / kLineBytes,
+                              .level = Emitter::Level::kFirst});
+        return;
+      }
       const int64_t panel_bytes = s_.kc * row_bytes;
       const int64_t share = (panel_bytes + tiles - 1) / tiles;
       Value* next = e_.Offset(next_panel_, e_.Scale(tile, share));
       const int64_t step = (share * steps + s_.kc - 1) / s_.kc;
-      for (int64_t at = 0; at < step; at += kLineBytes) {
-        o.prefetch.push_back({e_.Offset(next, at), e_.Int(step)});
-      }
+      o.prefetch.push_back({next, e_.Int(step), CeilDiv(step, kLineBytes)});
       return;
     }
     if (p_.b_n != 1 || !p_.IsLinearB()) return;

@@ -62,6 +62,8 @@ class Scheduler {
   // gemms multiply them so, where so many of the left one's lie side by side along the sum, or
   // convert them as they read them, again and again.
   virtual bool KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by_side) const = 0;
+  // Whether factors of f32 may be rounded to bf16, which makes products faster.
+  virtual bool RoundsToBf16() const = 0;
 };
 
 // The row of each kind of target. For REFERENCE, which runs no kernels, the scheduler of passes

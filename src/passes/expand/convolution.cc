@@ -172,22 +172,34 @@ class SumsOfProducts {
     --view_[At(*last)].high;
   }
 
-  // Whether the gemm multiplies elements as they are, neighbours along the sum being features.
-  bool StaysNarrow(const Shape& shape) const {
+  // Whether the gemm multiplies elements of such types as they are, neighbours along the sum being
+  // features.
+  bool StaysNarrow(const Shape& shape, ElementType lhs, ElementType rhs) const {
     const bool features_last = MajorToMinor(shape).back() == d_.input_feature;
     return b_.scheduler()->KeepsNarrow(
-        shape.type(), i_->operand(1)->shape().type(),
-        features_last ? shape.dim(d_.input_feature) / feature_groups_ : 1);
+        lhs, rhs, features_last ? shape.dim(d_.input_feature) / feature_groups_ : 1);
+  }
+
+  // x in the type in which it is read in windows: conversions are done once before, not in each of
+  // them.
+  Instruction* ForWindows(Instruction* x) {
+    const ElementType type = x->shape().type();
+    ElementType to = type;
+    if (IsNarrow(type)) {
+      const ElementType rhs = i_->operand(1)->shape().type();
+      if (!StaysNarrow(x->shape(), type, rhs)) to = WideType(i_->shape().type());
+    } else if (type == ElementType::kF32 && b_.scheduler()->RoundsToBf16() &&
+               StaysNarrow(x->shape(), ElementType::kBF16, ElementType::kBF16)) {
+      to = ElementType::kBF16;
+    }
+    return to == type ? x : InLayout(b_.Convert(x, to), *x);
   }
 
   // [..., group, ...]: lhs's dimensions, then the window's.
   Instruction* PatchesOfLhs() {
     Instruction* x = i_->operand(0);
     const bool sees = std::ranges::any_of(view_, [](const auto& w) { return !IsTrivial(w); });
-    // Conversions are done once before, not in each window.
-    if (sees && in_place_ && IsNarrow(x->shape().type()) && !StaysNarrow(x->shape())) {
-      x = InLayout(b_.Convert(x, WideType(i_->shape().type())), *i_->operand(0));
-    }
+    if (sees && in_place_) x = ForWindows(x);
     if (pads_ && in_place_) {
       Instruction* zero = b_.Constant(Literal(Shape::Scalar(x->shape().type())));
       x = InLayout(b_.Add(Opcode::kPad, {x, zero}, {{Attr::kPadding, padding_}}), *x);

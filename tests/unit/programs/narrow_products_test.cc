@@ -186,6 +186,14 @@ TEST(NarrowProducts, ByOptions) {
   CheckUnit(halves, GemmUnit::kElement, 1e-5, {.keep_subnormals = true});
   CheckUnit(singles, GemmUnit::kElement);
   CheckUnit(singles, GemmUnit::kBf16Pair, 1e-5, {.allow_bf16 = true});
+  CheckUnit(R"(HloModule convolution
+ENTRY main {
+  x = f32[2,9,9,16] parameter(0)
+  w = f32[3,3,16,32] parameter(1)
+  ROOT r = f32[2,9,9,32] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+}
+)",
+            GemmUnit::kBf16Pair, 1e-5, {.allow_bf16 = true});
   if (IsTestOfGpu()) return;
   auto module = ir::ParseOrDie(singles);
   const std::vector<Literal> arguments = RandomArguments(*module, 11);

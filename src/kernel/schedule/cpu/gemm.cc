@@ -20,8 +20,9 @@ bool MayPackA(const GemmProblem& p) { return p.may_pack_a && p.IsLinearA(); }
 
 bool IsAlongK(const GemmProblem& p) { return (p.a_k == 1 && p.b_k == 1) || p.k == 1; }
 
-// Fewer rows meet B where it is: interleaving its elements would take longer than their products.
-constexpr int64_t kRowsWorthPacking = 4;
+// Fewer rows meet B where it is: interleaving its elements would take longer than their products,
+// for which bytes are widened to integers that take long to multiply.
+int64_t RowsWorthPacking(GemmUnit unit) { return GroupOf(unit) == 4 ? 2 : 4; }
 
 // The unit of vectors for the types of a unit of tiles.
 GemmUnit VectorUnit(const target::Cpu& cpu, GemmUnit unit) {
@@ -38,7 +39,7 @@ GemmUnit ChooseUnit(const target::Cpu& cpu, const GemmProblem& p) {
     return GemmUnit::kElement;
   }
   if (!MayPackA(p) && !HasWordsOfA(p, unit)) return GemmUnit::kElement;
-  const bool packs = p.b_constant || p.m * p.RowBatches() > kRowsWorthPacking;
+  const bool packs = p.b_constant || p.m * p.RowBatches() >= RowsWorthPacking(unit);
   return packs || IsAlongK(p) ? unit : GemmUnit::kElement;
 }
 

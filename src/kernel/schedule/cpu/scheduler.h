@@ -25,6 +25,7 @@ class CpuScheduler : public Scheduler {
   bool KeepsColumns(int64_t columns, int64_t column_bytes) const override;
   bool TurnsRows() const override { return true; }
   bool KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by_side) const override;
+  bool RoundsToBf16() const override { return cpu_.allow_bf16; }
 
  private:
   const target::Cpu& cpu_;

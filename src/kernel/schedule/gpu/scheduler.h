@@ -27,6 +27,7 @@ class GpuScheduler : public Scheduler {
   bool KeepsColumns(int64_t, int64_t) const override { return true; }
   bool TurnsRows() const override { return false; }
   bool KeepsNarrow(ElementType, ElementType, int64_t) const override { return true; }
+  bool RoundsToBf16() const override { return false; }
 
  private:
   const target::Gpu& gpu_;
