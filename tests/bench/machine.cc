@@ -125,6 +125,30 @@ __attribute__((target("avx2,fma"), noinline)) double FmaRounds256(int64_t rounds
   Keep(sums);
   return 2.0 * 8 * kChains * static_cast<double>(rounds);
 }
+
+__attribute__((target("avx512f,avx512bf16"), noinline)) double Bf16Rounds(int64_t rounds) {
+  __m512 sums[kChains] = {};
+  const auto factor = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f803f80));
+  for (int64_t i = 0; i < rounds; ++i) {
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, factor, factor);
+  }
+  float total = 0;
+  for (__m512& sum : sums) total += _mm512_reduce_add_ps(sum);
+  Keep(total);
+  return 4.0 * 16 * kChains * static_cast<double>(rounds);
+}
+
+__attribute__((target("avx512f,avx512vnni"), noinline)) double ByteRounds(int64_t rounds) {
+  __m512i sums[kChains] = {};
+  const __m512i factor = _mm512_set1_epi32(0x01020304);
+  for (int64_t i = 0; i < rounds; ++i) {
+    for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, factor, factor);
+  }
+  int32_t total = 0;
+  for (__m512i& sum : sums) total += _mm512_reduce_add_epi32(sum);
+  Keep(total);
+  return 8.0 * 16 * kChains * static_cast<double>(rounds);
+}
 #endif
 
 // Does `rounds` rounds of multiply-adds and returns how many operations these were.
@@ -205,11 +229,31 @@ std::vector<double> MediansInTurn(std::span<const std::function<void()>> calls, 
   return medians;
 }
 
-double FmaPeak(double seconds) {
-  FmaRounds(100000);
+namespace {
+
+double Peak(double seconds, double (*do_rounds)(int64_t)) {
+  do_rounds(100000);
   double start = Now(), done = 0;
-  while (Now() - start < seconds) done += FmaRounds(1000000);
+  while (Now() - start < seconds) done += do_rounds(1000000);
   return done / (Now() - start);
+}
+
+}  // namespace
+
+double FmaPeak(double seconds) { return Peak(seconds, FmaRounds); }
+
+double Bf16Peak([[maybe_unused]] double seconds) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bf16")) return Peak(seconds, Bf16Rounds);
+#endif
+  return 0;
+}
+
+double BytePeak([[maybe_unused]] double seconds) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512vnni")) return Peak(seconds, ByteRounds);
+#endif
+  return 0;
 }
 
 KILN_BENCH(machine) {

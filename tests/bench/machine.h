@@ -35,4 +35,9 @@ std::vector<double> MediansInTurn(std::span<const std::function<void()>> calls, 
 // widest vectors that it has.
 double FmaPeak(double seconds);
 
+// The same of other instructions: of two products of bf16, and of four products of bytes, for each
+// lane of a vector. 0 where the machine has none.
+double Bf16Peak(double seconds);
+double BytePeak(double seconds);
+
 }  // namespace kiln::bench

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,5 +33,28 @@ class GemmPeer {
 
 // oneDNN and OpenBLAS, those of them that are installed.
 const std::vector<GemmPeer>& GemmPeers();
+
+// A product of the distribution's oneDNN 2 with its threads: c[m, n] = a[m, k] * b[k, n], row-major
+// and dense, in its best kernel for the types.
+class OneDnnProduct {
+ public:
+  enum class Type { kBf16 = 2, kF32 = 3, kS32 = 4, kS8 = 5, kU8 = 6 };  // as oneDNN has them
+  struct Problem {
+    int64_t m, n, k;
+    Type a_type, b_type, c_type;
+    void *a, *b, *c;
+    bool constant = false;  // B is brought into the library's own order once
+  };
+
+  // None where the library or its kernel is missing.
+  static std::unique_ptr<OneDnnProduct> Make(const Problem& problem, int threads);
+  ~OneDnnProduct();
+  void Run();
+
+ private:
+  OneDnnProduct();
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 }  // namespace kiln::bench
