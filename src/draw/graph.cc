@@ -1,11 +1,13 @@
 #include "draw/graph.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <initializer_list>
+#include <string_view>
 #include <utility>
 
+#include "base/strings.h"
 #include "draw/labels.h"
 #include "ir/text_values.h"
 
@@ -25,9 +27,10 @@ std::string Quantity(double value, std::initializer_list<std::pair<double, const
   }
   value /= unit->first;
   const int digits = value >= 100 || value == std::floor(value) ? 0 : value >= 10 ? 1 : 2;
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f %s", digits, value, unit->second);
-  return text;
+  char text[64];  // to_chars, as the output has no locale
+  const auto end =
+      std::to_chars(text, text + sizeof(text), value, std::chars_format::fixed, digits);
+  return Cat(std::string_view(text, end.ptr), " ", unit->second);
 }
 
 // Wide enough for the shape, too, so that shapes of neighbours are apart.
