@@ -187,8 +187,8 @@ bool OnlyElementwiseFrom(const Instruction* value) {
   return true;
 }
 
-// Whether all that is made from `value` has its elements where `value` has them.
-bool KeepsIndex(const Instruction* value) {
+// Whether all that is made from `value`, but for `end`, has its elements where `value` has them.
+bool KeepsIndex(const Instruction* value, const Instruction* end) {
   std::vector<const Instruction*> work = {value};
   std::unordered_set<const Instruction*> seen;
   while (!work.empty()) {
@@ -196,7 +196,7 @@ bool KeepsIndex(const Instruction* value) {
     work.pop_back();
     if (!seen.insert(i).second) continue;
     for (const Instruction* user : i->users()) {
-      if (user->opcode() == Opcode::kTuple) continue;
+      if (user == end) continue;
       if (!IsElementwise(user->opcode()) || !user->shape().SameDimensions(i->shape())) return false;
       work.push_back(user);
     }
@@ -641,8 +641,12 @@ FusionDecision CanFuseKeeping(const Instruction& producer, const Instruction& co
     const Instruction* operand = consumer.operand(o);
     if (operand->opcode() == Opcode::kGetTupleElement) operand = operand->operand(0);
     if (operand != &producer) continue;
-    bool keeps = consumer.opcode() == Opcode::kFusion ? KeepsIndex(consumer.called(0)->parameter(o))
-                                                      : IsElementwise(consumer.opcode());
+    bool keeps = IsElementwise(consumer.opcode());
+    if (consumer.opcode() == Opcode::kFusion) {
+      const Instruction* root = consumer.called(0)->root();
+      const bool is_tuple = root->opcode() == Opcode::kTuple;
+      keeps = KeepsIndex(consumer.called(0)->parameter(o), is_tuple ? root : nullptr);
+    }
     if (!keeps) return No("the consumer reads the producer's elements elsewhere");
   }
   return {true, ""};
@@ -680,24 +684,9 @@ Cost CostOf(const Instruction& instruction) {
 }
 
 bool ReadsBesideUpdate(const Instruction& root) {
-  std::vector<const Instruction*> work;
-  for (const Instruction* user : root.operand(0)->users()) {
-    if (user == &root) continue;
-    if (!CutsUpdated(root, *user, root)) return true;
-    work.push_back(user);
-  }
-  std::unordered_set<const Instruction*> seen;
-  while (!work.empty()) {
-    const Instruction* i = work.back();
-    work.pop_back();
-    if (!seen.insert(i).second) continue;
-    for (const Instruction* user : i->users()) {
-      if (user == &root) continue;
-      if (!IsElementwise(user->opcode()) || !user->shape().SameDimensions(i->shape())) return true;
-      work.push_back(user);
-    }
-  }
-  return false;
+  return std::ranges::any_of(root.operand(0)->users(), [&](const Instruction* user) {
+    return user != &root && !(CutsUpdated(root, *user, root) && KeepsIndex(user, &root));
+  });
 }
 
 int64_t UpdatedOperand(const Instruction& instruction, int64_t output) {
