@@ -127,6 +127,14 @@ Instruction* Builder::Spread(const Shape& shape, Instruction* scalar) {
   return Broadcast(scalar, shape.dimensions(), {});
 }
 
+Instruction* Builder::WithSize(Instruction* x, int64_t d, Instruction* size,
+                               const Dimension& declared) {
+  if (!x) return nullptr;
+  Shape shape = x->shape();
+  shape.set_dimension(d, declared);
+  return Add(Opcode::kSetDimensionSize, {x, size}, {{Attr::kDimensions, Ints{d}}}, shape);
+}
+
 Instruction* Builder::WithSizesOf(Instruction* like, Instruction* x) {
   if (!like || !x) return nullptr;
   for (int64_t d = 0; x && d < like->shape().rank(); ++d) {

@@ -99,6 +99,9 @@ class Builder {
   Instruction* Broadcast(Instruction* x, std::vector<Dimension> sizes, Ints dimensions);
   // A scalar in all places of a shape, whose element type and layout do not matter.
   Instruction* Spread(const Shape& shape, Instruction* scalar);
+  // Array x with `size`, a scalar, as the size of dimension d, declared as given: a bound, or a
+  // constant that `size` is.
+  Instruction* WithSize(Instruction* x, int64_t d, Instruction* size, const Dimension& declared);
   // x, whose dimensions are those of `like` or, where these are bounded, their bounds, with the
   // sizes of `like`.
   Instruction* WithSizesOf(Instruction* like, Instruction* x);

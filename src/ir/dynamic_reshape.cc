@@ -19,15 +19,6 @@ bool Fits(std::span<Instruction* const> operands, const Shape& shape) {
          std::ranges::all_of(operands.subspan(1), is_size);
 }
 
-// Sets the size of a bounded dimension; as a constant one it is as large as the bound.
-Instruction* WithSize(Builder& b, Instruction* x, int64_t d, Instruction* size, bool bounded) {
-  if (!x) return nullptr;
-  Shape shape = x->shape();
-  const int64_t bound = shape.dim(d);
-  shape.set_dimension(d, bounded ? Dimension::Bounded(bound) : Dimension(bound));
-  return b.Add(Opcode::kSetDimensionSize, {x, size}, {{Attr::kDimensions, Ints{d}}}, shape);
-}
-
 }  // namespace
 
 Instruction* DynamicReshape(Builder& b, std::span<Instruction* const> operands,
@@ -60,7 +51,8 @@ Instruction* DynamicReshape(Builder& b, std::span<Instruction* const> operands,
     place = b.Plus(place, b.Times(at, b.Number(places, stride)));
     number = b.Over(number, size);
     if (from.dimension(d).is_bounded()) {
-      x = WithSize(b, x, d, b.Scalar(ElementType::kS32, static_cast<double>(from.dim(d))), false);
+      const int64_t bound = from.dim(d);
+      x = b.WithSize(x, d, b.Scalar(ElementType::kS32, static_cast<double>(bound)), bound);
     }
   }
   const int64_t count = Product(from.dims());
@@ -76,7 +68,7 @@ Instruction* DynamicReshape(Builder& b, std::span<Instruction* const> operands,
   for (int64_t d = 0; d < shape.rank(); ++d) {
     if (!shape.dimension(d).is_bounded()) continue;
     Instruction* size = b.Convert(operands[static_cast<size_t>(d) + 1], ElementType::kS32);
-    result = WithSize(b, result, d, size, true);
+    result = b.WithSize(result, d, size, shape.dimension(d));
   }
   return result;
 }

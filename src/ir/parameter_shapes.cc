@@ -113,15 +113,6 @@ Instruction* Padded(Builder& b, Instruction* x, const std::vector<int64_t>& size
   return b.Add(Opcode::kPad, {x, zero}, {{Attr::kPadding, std::move(padding)}});
 }
 
-// Array x with `size`, a scalar, as the size of dimension d, declared as given.
-Instruction* WithSize(Builder& b, Instruction* x, int64_t d, Instruction* size,
-                      const Dimension& declared) {
-  if (!x) return nullptr;
-  Shape shape = x->shape();
-  shape.set_dimension(d, declared);
-  return b.Add(Opcode::kSetDimensionSize, {x, size}, {{Attr::kDimensions, Ints{d}}}, shape);
-}
-
 Instruction* SizeConstant(Builder& b, int64_t size) {
   return b.Constant(Literal::Scalar<int32_t>(ElementType::kS32, static_cast<int32_t>(size)));
 }
@@ -145,7 +136,7 @@ Instruction* Grown(Builder& b, Instruction* x, const Shape& to) {
   }
   for (int64_t d = 0; d < from.rank(); ++d) {
     if (sizes[static_cast<size_t>(d)]) {
-      x = WithSize(b, x, d, SizeConstant(b, from.dim(d)), from.dim(d));
+      x = b.WithSize(x, d, SizeConstant(b, from.dim(d)), from.dim(d));
     }
   }
   if (!x) return nullptr;
@@ -153,7 +144,7 @@ Instruction* Grown(Builder& b, Instruction* x, const Shape& to) {
   for (int64_t d = 0; d < from.rank(); ++d) {
     if (!to.dimension(d).is_bounded()) continue;
     Instruction* size = sizes[static_cast<size_t>(d)];
-    x = WithSize(b, x, d, size ? size : SizeConstant(b, from.dim(d)), to.dimension(d));
+    x = b.WithSize(x, d, size ? size : SizeConstant(b, from.dim(d)), to.dimension(d));
   }
   if (!x || x->shape() == to) return x;
   return b.AddShaped(to, Opcode::kCopy, {x});
@@ -327,7 +318,7 @@ Result<Instruction*> Resizing::CopySetDimensionSize(Computation& c, const Instru
                            "; expected ", i.shape().dim(along));
   }
   if (before.is_bounded()) {
-    x = WithSize(b, x, along, SizeConstant(b, before.size()), before.size());
+    x = b.WithSize(x, along, SizeConstant(b, before.size()), before.size());
     if (!x) return b.status();
   }
   InstructionSpec spec{

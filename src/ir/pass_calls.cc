@@ -63,16 +63,15 @@ Instruction* SliceToDynamic(Builder& b, const ForeignInstruction& call) {
 Instruction* PadToStatic(Builder& b, const ForeignInstruction& call) {
   if (!Has(call, 1)) return nullptr;
   Instruction* x = call.operands[0];
-  Shape whole = x->shape();
+  const Shape shape = x->shape();
   std::vector<Instruction*> results = {x};
-  for (int64_t d = 0; d < whole.rank(); ++d) {
-    if (whole.dimension(d).is_symbolic()) return nullptr;
-    const Attributes along = {{Attr::kDimensions, Ints{d}}};
-    results.push_back(b.Add(Opcode::kGetDimensionSize, {x}, along));
-    if (!whole.dimension(d).is_bounded()) continue;
-    whole.set_dimension(d, whole.dim(d));
-    Instruction* bound = b.Scalar(ElementType::kS32, static_cast<double>(whole.dim(d)));
-    results[0] = b.Add(Opcode::kSetDimensionSize, {results[0], bound}, along, whole);
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (shape.dimension(d).is_symbolic()) return nullptr;
+    results.push_back(b.Add(Opcode::kGetDimensionSize, {x}, {{Attr::kDimensions, Ints{d}}}));
+    if (!shape.dimension(d).is_bounded()) continue;
+    const int64_t bound = shape.dim(d);
+    Instruction* size = b.Scalar(ElementType::kS32, static_cast<double>(bound));
+    results[0] = b.WithSize(results[0], d, size, bound);
   }
   return b.Tuple(std::move(results));
 }

@@ -47,9 +47,8 @@ Instruction* Filled(Builder& b, Instruction* x) {
   Shape shape = bounded;
   for (int64_t d = 0; d < bounded.rank(); ++d) {
     if (!bounded.dimension(d).is_bounded()) continue;
-    shape.set_dimension(d, Dimension(bounded.dim(d)));
-    x = b.Add(Opcode::kSetDimensionSize, {x, expand::S32(b, bounded.dim(d))},
-              {{Attr::kDimensions, Ints{d}}}, shape);
+    shape.set_dimension(d, bounded.dim(d));
+    x = b.WithSize(x, d, expand::S32(b, bounded.dim(d)), bounded.dim(d));
   }
   return b.InLayout(x, shape);
 }
