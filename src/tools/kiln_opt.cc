@@ -22,6 +22,7 @@
 #include "passes/memory/buffer_assignment.h"
 #include "passes/pipelines.h"
 #include "tools/command.h"
+#include "tools/folder.h"
 #include "tools/input.h"
 
 namespace kiln {
@@ -127,11 +128,7 @@ class Runner {
   Status Run(ir::Module& module) {
     ++module_number_;
     if (!arguments_.dump_folder.empty()) {
-      std::error_code error;
-      std::filesystem::create_directories(arguments_.dump_folder, error);
-      if (error) {
-        return Unavailable("cannot make ", arguments_.dump_folder, ": ", error.message());
-      }
+      KILN_RETURN_IF_ERROR(tools::MakeFolder(arguments_.dump_folder));
       Dump(module, "before_optimizations");
     }
     passes::PassContext context;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <utility>
 
 #include "base/strings.h"
 #include "tensor/array_file.h"
+#include "tools/folder.h"
 
 namespace kiln::run {
 namespace {
@@ -16,9 +16,7 @@ namespace {
 Status WriteArrays(const std::string& folder, std::string_view name,
                    const std::vector<const Literal*>& arrays) {
   if (folder.empty()) return OkStatus();
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return Unavailable("cannot make ", folder, ": ", error.message());
+  KILN_RETURN_IF_ERROR(tools::MakeFolder(folder));
   size_t number = 0;
   for (const Literal* array : arrays) {
     if (!array) continue;

@@ -15,6 +15,7 @@
 #include "draw/page.h"
 #include "draw/svg.h"
 #include "ir/text.h"
+#include "tools/folder.h"
 #include "tools/input.h"
 
 namespace kiln::run {
@@ -77,9 +78,7 @@ StageFiles FilesIn(const std::string& folder) {
 }
 
 Status WriteTo(const std::string& folder, const std::string& file, std::string_view text) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return Unavailable("cannot make ", folder, ": ", error.message());
+  KILN_RETURN_IF_ERROR(tools::MakeFolder(folder));
   auto out = OutputFile::Create((fs::path(folder) / file).string());
   if (!out.ok()) return out.status();
   KILN_RETURN_IF_ERROR(out->Write(text));
@@ -175,11 +174,10 @@ StageFolder::~StageFolder() {
 }
 
 Status StageFolder::CopyTo(const std::string& folder) const {
+  KILN_RETURN_IF_ERROR(tools::MakeFolder(folder));
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error)
-    fs::copy(path_, folder, fs::copy_options::recursive | fs::copy_options::overwrite_existing,
-             error);
+  fs::copy(path_, folder, fs::copy_options::recursive | fs::copy_options::overwrite_existing,
+           error);
   if (error) return Unavailable("cannot write into ", folder, ": ", error.message());
   return OkStatus();
 }
