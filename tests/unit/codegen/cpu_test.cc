@@ -485,6 +485,34 @@ TEST(CpuNest, SmallKernelsStayOnOneThread) {
   EXPECT_EQ(kernel::ScheduleNest(k.kernel, cpu).max_tasks, 1);
 }
 
+// The order of a sum's additions does not depend on whether its initial value is an argument.
+TEST(CpuNest, InitialValuesDoNotChangeSchedules) {
+  for (int vector_bytes : {16, 32, 64}) {
+    target::Cpu cpu = target::HostCpu().cpu;
+    cpu.vector_bytes = vector_bytes;
+    cpu.has_masks = vector_bytes == 64;
+    for (int64_t rows : {5, 64, 300}) {
+      for (int64_t columns = 1; columns < 40; ++columns) {
+        std::string schedules[2];
+        for (bool is_argument : {false, true}) {
+          KernelBuilder k({columns});
+          const auto x = k.Input(T::kF32, rows * columns), initial = k.Input(T::kF32, 1),
+                     out = k.Output(T::kF32, columns);
+          const VariableId j = k.Inner(rows, true);
+          StageBuilder s = k.Stage({j});
+          const kernel::NodeId value = s.Load(x, k.Var(j) * columns + k.Var(0));
+          s.Reduce(Combiner::Kind::kSum, T::kF32, value,
+                   is_argument ? s.Load(initial, 0) : s.Constant(T::kF32, 0));
+          StageBuilder after = k.Stage();
+          after.Store(out, k.Var(0), after.Reduced(s, 0, T::kF32));
+          schedules[is_argument] = kernel::ScheduleNest(k.kernel, cpu).ToString();
+        }
+        EXPECT_EQ(schedules[0], schedules[1]) << rows << " x " << columns << ", " << vector_bytes;
+      }
+    }
+  }
+}
+
 TEST(CpuNest, SchedulesThatDoNotFitAreErrors) {
   target::Cpu cpu = target::HostCpu().cpu;
   KernelBuilder k({8});

@@ -107,20 +107,20 @@ class Prepared {
   size_t results_ = 0;
 };
 
-// So many chains of an op, each some 10 us long on one thread.
+// So many chains of an op, each 5 to 20 us long on one thread: too little for two threads.
 std::string Chains(int chains, int steps) {
-  std::string text = "HloModule m\nENTRY e { x = f32[48,1024] parameter(0)\n";
+  std::string text = "HloModule m\nENTRY e { x = f32[16,1024] parameter(0)\n";
   std::string roots, shapes;
   for (int c = 0; c < chains; ++c) {
     std::string value = "x";
     for (int s = 0; s < steps; ++s) {
       const std::string next = Cat("v", c, "_", s);
       text +=
-          Cat("  ", next, " = f32[48,1024] ", s % 2 == 0 ? "tanh" : "cosine", "(", value, ")\n");
+          Cat("  ", next, " = f32[16,1024] ", s % 2 == 0 ? "tanh" : "cosine", "(", value, ")\n");
       value = next;
     }
     roots += Cat(c == 0 ? "" : ", ", value);
-    shapes += Cat(c == 0 ? "" : ", ", "f32[48,1024]");
+    shapes += Cat(c == 0 ? "" : ", ", "f32[16,1024]");
   }
   return Cat(text, "  ROOT r = (", shapes, ") tuple(", roots, ") }");
 }

@@ -150,7 +150,10 @@ class NestScheduler {
       }
     };
     for (const Node& n : stage.nodes) {
-      if (n.kind == Node::Kind::kLoad) access(n.index, !n.guard.valid());
+      // A scalar, such as a reduction's initial value, is read once: a sum's association is the
+      // same whether that is a constant or an argument.
+      const bool is_scalar = n.index.is_constant() && !n.guard.valid();
+      if (n.kind == Node::Kind::kLoad && !is_scalar) access(n.index, !n.guard.valid());
       if (n.kind == Node::Kind::kInRange) cost += 2 * kOpCost / lanes;
       if (n.kind != Node::Kind::kOp) continue;
       bool heavy = IsTranscendental(n.opcode);
