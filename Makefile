@@ -41,7 +41,7 @@ ninja := ninja -C $(B) -j $(JOBS)
 run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
   -j $(JOBS) $(1) $(TEST_ARGS)
 
-.PHONY: all build demo test test-all bench bench-peers bench-training bench-jax bench-workloads gpu-bundle run-time fuzz conformance jax-test jax-wheel docs install format check clean help
+.PHONY: all build demo test test-all bench bench-peers bench-training bench-jax bench-images bench-workloads gpu-bundle run-time fuzz conformance jax-test jax-wheel docs install format check clean help
 .DEFAULT_GOAL := build
 
 all: build
@@ -81,7 +81,7 @@ peers_environment = MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 \
   KILN_LIBRARY=$(abspath $(B))/lib/libkiln.so TORCHINDUCTOR_CACHE_DIR=$(abspath $(B))/peers-code
 peers_run = $(peers_environment) $(B)/peers/bin/python tests/bench/peers/peers.py
 
-bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed into build/peers; then bench-training, bench-jax and bench-workloads
+bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed into build/peers; then the four below
 	@$(packages) build peers
 	@$(call configure,$(without_tests))
 	@$(ninja) lib/libkiln.so
@@ -89,7 +89,7 @@ bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed in
 	@rm -f $(B)/bench-peers.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do OMP_NUM_THREADS=$$threads \
 	  $(peers_run) --json $(B)/bench-peers.jsonl $(BENCH_ARGS) || exit 1; done
-	@$(if $(BENCH_ARGS),,$(MAKE) --no-print-directory bench-training bench-jax bench-workloads)
+	@$(if $(BENCH_ARGS),,$(MAKE) --no-print-directory bench-training bench-jax bench-images bench-workloads)
 
 training_run = $(peers_environment) $(B)/peers/bin/python tests/bench/peers/training/compare.py \
   --kiln $(B)/peers/bin/python --torch $(B)/peers/bin/python --jax $(B)/peers-jax/bin/python \
@@ -118,6 +118,20 @@ bench-jax: | $(B)/ ## measure JAX programs on Kiln beside XLA's CPU; JAX is inst
 	@for threads in 1 $(filter-out 1,$(JOBS)); do \
 	  $(jax_run)/compare.py $(jax_options) --threads $$threads $(BENCH_ARGS) || exit 1; done
 	@$(if $(BENCH_ARGS),,$(jax_run)/limits.py $(jax_options) --threads $(JOBS))
+
+images_run = $(peers_environment) $(B)/peers/bin/python tests/bench/peers/images/compare.py \
+  --peers $(B)/peers/bin/python --jax $(B)/peers-jax/bin/python
+
+bench-images: | $(B)/ ## measure networks for images beside ONNX Runtime, oneDNN and XLA's CPU
+	@$(packages) build peers
+	@$(call configure,$(without_tests))
+	@$(ninja) lib/libkiln.so
+	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers torch
+	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers-jax jax
+	@rm -f $(B)/bench-images.jsonl
+	@for threads in 1 $(filter-out 1,$(JOBS)); do $(images_run) --threads $$threads \
+	  --json $(B)/bench-images.jsonl $(BENCH_ARGS) || exit 1; done
+	@/usr/bin/python3 tests/bench/peers/table.py $(B)/bench-images.jsonl
 
 workloads_run = $(peers_environment) $(B)/peers-jax/bin/python tests/bench/peers/hlo/compare.py \
   --run $(B)/bin/kiln-run

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """usage: environment.py FOLDER torch|jax
 
-Makes a virtual environment with NumPy and PyTorch for the CPU, or with JAX and libraries above it, from
-the Python registry that pip is configured with, unless FOLDER holds one already. Without the registry
-it fails and leaves nothing.
+Makes a virtual environment with NumPy, PyTorch for the CPU and ONNX Runtime, or with JAX and libraries
+above it, from the Python registry that pip is configured with, unless FOLDER holds one of the same
+packages already. Without the registry it fails and leaves nothing.
 
 A PyTorch that was built for CUDA too does without NVIDIA's libraries, gigabytes that nothing on the
 CPU calls: stand-ins take their places, whose functions all return cudaErrorNoDevice.
@@ -19,9 +19,10 @@ import sys
 
 # What PyTorch imports. It names more, which the benchmarks have no use for: Triton, CUDA.
 PACKAGES = ['numpy', 'setuptools>=77', 'filelock', 'typing-extensions>=4.13', 'sympy>=1.13.3',
-            'networkx', 'jinja2', 'fsspec']
+            'networkx', 'jinja2', 'fsspec', 'onnxruntime', 'onnx']
 # The last transformers with models for Flax is 4.57.
 JAX_PACKAGES = ['jax==0.10.2', 'flax', 'optax', 'diffrax', 'numpyro', 'transformers<5']
+# A file that names the packages, once all are there.
 READY = 'ready'
 # MKL, which PyTorch contains, takes AVX-512 on Intel's processors alone; a library before it says so.
 INTEL = 'intel.so'
@@ -90,9 +91,8 @@ def make(folder, peer):
     if peer == 'jax':
         print('Installing JAX, Flax and transformers (a gigabyte) into', folder, flush=True)
         run(*pip, *JAX_PACKAGES)
-        (folder / READY).touch()
         return
-    print('Installing NumPy and PyTorch (half a gigabyte) into', folder, flush=True)
+    print('Installing NumPy, PyTorch and ONNX Runtime (half a gigabyte) into', folder, flush=True)
     run(*pip, *PACKAGES)
     run(*pip, '--no-deps', 'torch')
     packages = pathlib.Path(run(python, '-c', 'import sysconfig; '
@@ -105,23 +105,24 @@ def make(folder, peer):
         run(*pip, '--force-reinstall', 'torch')
         run(python, '-c', 'import torch')
     answer_for_processor(folder / INTEL)
-    (folder / READY).touch()
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1]).absolute()
-    if (folder / READY).exists():
+    folder, peer = pathlib.Path(sys.argv[1]).absolute(), sys.argv[2]
+    ready, packages = folder / READY, '\n'.join(JAX_PACKAGES if peer == 'jax' else PACKAGES)
+    if ready.exists() and ready.read_text(encoding='ascii') == packages:
         return 0
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        make(folder, sys.argv[2])
+        make(folder, peer)
+        ready.write_text(packages, encoding='ascii')
         return 0
     except (subprocess.CalledProcessError, OSError) as error:
         said = (getattr(error, 'stderr', None) or str(error)).strip().splitlines()
         print('The peers cannot be installed: is a Python registry reachable (pip download numpy)?',
               *said[-3:], sep='\n  ', file=sys.stderr)
     finally:
-        if not (folder / READY).exists():
+        if not ready.exists():
             shutil.rmtree(folder, ignore_errors=True)
     return 1
 
