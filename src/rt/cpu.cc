@@ -90,6 +90,8 @@ uint64_t FeaturesOfMachine() {
   add(basic.c, 12, Bit("fma"));
   add(basic.c, 29, Bit("f16c"));
   add(more.b, 5, Bit("avx2"));
+  add(most.a, 4, Bit("avxvnni"));
+  add(most.d, 4, Bit("avxvnniint8"));
   if ((saved & kAvx512State) != kAvx512State) return features;
   add(more.b, 16, Bit("avx512f"));
   add(more.b, 17, Bit("avx512dq"));
@@ -105,6 +107,7 @@ uint64_t FeaturesOfMachine() {
   add(more.d, 22, Bit("amx-bf16"));
   add(more.d, 24, Bit("amx-tile"));
   add(more.d, 25, Bit("amx-int8"));
+  add(most.a, 21, Bit("amx-fp16"));
   return features;
 }
 

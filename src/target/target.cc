@@ -5,6 +5,9 @@
 #if defined(__linux__)
 #include <sys/syscall.h>
 #endif
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 
@@ -51,7 +54,9 @@ bool Cpu::HasBf16Tiles() const {
 
 bool Cpu::HasByteTiles() const { return vector_bytes == 64 && Has("amx-tile") && Has("amx-int8"); }
 
-bool Cpu::MultipliesBytes() const { return vector_bytes == 64 && Has("avx512vnni"); }
+bool Cpu::MultipliesBytes() const {
+  return (vector_bytes == 64 && Has("avx512vnni")) || (vector_bytes == 32 && Has("avxvnni"));
+}
 
 int64_t Cpu::TasksWorth(double microseconds) const {
   if (microseconds < 2 * task_microseconds) return 1;
@@ -198,8 +203,17 @@ Target HostCpu() {
     KILN_FEATURE("amx-int8");
   }
 #undef KILN_FEATURE
-  // GCC 12 does not know these two by name; all processors with AVX2 have them.
+  // GCC 12 does not know the others by name. All processors with AVX2 have these two.
   if (__builtin_cpu_supports("avx2")) features.insert(features.end(), {"lzcnt", "f16c"});
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  __get_cpuid_count(7, 1, &a, &b, &c, &d);
+  auto add = [&](unsigned word, int bit, const char* feature, const char* base) {
+    const bool has_base = std::ranges::find(features, base) != features.end();
+    if (has_base && (word >> bit & 1)) features.push_back(feature);
+  };
+  add(a, 4, "avxvnni", "avx2");
+  add(d, 4, "avxvnniint8", "avx2");
+  add(a, 21, "amx-fp16", "amx-tile");
   Target t = X86WithFeatures(features);
   Cpu& cpu = t.cpu;
   cpu.l1_bytes = CacheBytes(_SC_LEVEL1_DCACHE_SIZE, cpu.l1_bytes);

@@ -138,7 +138,16 @@ void GemmRun::Run() {
 void GemmRun::Run(runtime::ThreadPool& pool) {
   pieces_ = std::min<int64_t>(pool.threads(), schedule_.max_tasks);
   if (pieces_ <= 1) return Run();
-  if (pack_) pack_(nullptr, pack_args_.data(), 0, schedule_.pack_a_items);
+  if (pack_) {
+    pool.Run(
+        pieces_,
+        [](void* context, int64_t task) {
+          auto* self = static_cast<GemmRun*>(context);
+          auto [begin, end] = runtime::PieceOf(self->schedule_.pack_a_items, self->pieces_, task);
+          self->pack_(nullptr, self->pack_args_.data(), begin, end);
+        },
+        this);
+  }
   pool.Run(
       pieces_,
       [](void* context, int64_t task) {

@@ -149,6 +149,20 @@ __attribute__((target("avx512f,avx512vnni"), noinline)) double ByteRounds(int64_
   Keep(total);
   return 8.0 * 16 * kChains * static_cast<double>(rounds);
 }
+
+// Products of pairs of s16, which two instructions add.
+__attribute__((target("avx2"), noinline)) double S16Rounds(int64_t rounds) {
+  __m256i sums[kChains] = {};
+  __m256i factor = _mm256_set1_epi32(0x00010002);
+  for (int64_t i = 0; i < rounds; ++i) {
+    for (__m256i& sum : sums) {
+      asm volatile("" : "+x"(factor));  // or one product would do for all
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(factor, factor));
+    }
+  }
+  Keep(sums);
+  return 4.0 * 8 * kChains * static_cast<double>(rounds);
+}
 #endif
 
 // Does `rounds` rounds of multiply-adds and returns how many operations these were.
@@ -252,6 +266,7 @@ double Bf16Peak([[maybe_unused]] double seconds) {
 double BytePeak([[maybe_unused]] double seconds) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512vnni")) return Peak(seconds, ByteRounds);
+  if (__builtin_cpu_supports("avx2")) return Peak(seconds, S16Rounds);
 #endif
   return 0;
 }

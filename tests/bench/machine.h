@@ -36,7 +36,7 @@ std::vector<double> MediansInTurn(std::span<const std::function<void()>> calls, 
 double FmaPeak(double seconds);
 
 // The same of other instructions: of two products of bf16, and of four products of bytes, for each
-// lane of a vector. 0 where the machine has none.
+// lane of a vector, or of two products of bytes as s16. 0 where the machine has none.
 double Bf16Peak(double seconds);
 double BytePeak(double seconds);
 

@@ -122,7 +122,7 @@ class Checker {
         });
       };
       if (case_.other) EXPECT_EQ(begins("gemm of any"), 1);
-      if (kernel::IsTile(s_.unit)) EmulateTiles(*f->getParent());
+      EmulateUnits(*f->getParent());
       EXPECT_LE(begins("pack columns") + begins("pack ragged columns"), 1);
       return emitted;
     });
@@ -133,8 +133,11 @@ class Checker {
       ASSERT_TRUE(added.ok()) << added.ToString();
     }
     if (s_.b == GemmB::kPrepacked) {
-      added =
-          jit_->Add("pack_b", [&](llvm::Function* f) { return EmitGemmPackB(f, p_, s_, 0, 1); });
+      added = jit_->Add("pack_b", [&](llvm::Function* f) {
+        Status emitted = EmitGemmPackB(f, p_, s_, 0, 1);
+        EmulateUnits(*f->getParent());
+        return emitted;
+      });
       ASSERT_TRUE(added.ok()) << added.ToString();
     }
     Status compiled = jit_->Compile();
@@ -236,9 +239,17 @@ class Checker {
     bias_ = Array(p_.n, true);
     ForEachBatch([&](int64_t a, int64_t b, int64_t) {
       for (int64_t k = 0; k < p_.k; ++k) {
-        for (int64_t m = 0; m < p_.m; ++m) A(a, m, k) = Kept(p_.TypeOfA(), Random<T>(random_));
-        for (int64_t n = 0; n < p_.n; ++n) B(b, k, n) = Kept(p_.TypeOfB(), Random<T>(random_));
+        for (int64_t m = 0; m < p_.m; ++m) A(a, m, k) = ValueOf(p_.TypeOfA());
+        for (int64_t n = 0; n < p_.n; ++n) B(b, k, n) = ValueOf(p_.TypeOfB());
       }
+    });
+  }
+
+  T ValueOf(ElementType type) {
+    if (!case_.extreme) return Kept(type, Random<T>(random_));
+    return VisitKernelType(type, [](auto zero) {
+      using Limits = std::numeric_limits<decltype(zero)>;
+      return static_cast<T>(Limits::is_signed ? Limits::lowest() : Limits::max());
     });
   }
 

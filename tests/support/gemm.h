@@ -15,6 +15,8 @@ struct GemmCase {
   target::Cpu cpu;
   kernel::GemmProblem problem;
   GemmEpilogueCase epilogue = GemmEpilogueCase::kNone;
+  // All elements of integers are the largest of their type, or those farthest below 0.
+  bool extreme = false;
   // Changes the schedule that was chosen.
   std::function<void(kernel::GemmSchedule&)> change;
   // Unless null, the module has another gemm already, this one with a change, and with an epilogue:

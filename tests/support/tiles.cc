@@ -1,14 +1,17 @@
 #include "support/tiles.h"
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsX86.h"
+#include "target/target.h"
 
 namespace kiln::testing {
 namespace {
@@ -81,15 +84,30 @@ void MultiplyBytes(uint8_t sums, uint8_t a, uint8_t b) {
   });
 }
 
-void MultiplyBf16(uint8_t sums, uint8_t a, uint8_t b) {
-  auto number = [](const uint8_t* at) {
-    return std::bit_cast<float>(static_cast<uint32_t>(at[0]) << 16 | static_cast<uint32_t>(at[1])
-                                                                         << 24);
-  };
-  Multiply<float>(sums, a, b, [&](float sum, const uint8_t* x, const uint8_t* y) {
+float Bf16(const uint8_t* at) {
+  return std::bit_cast<float>(static_cast<uint32_t>(at[0]) << 16 | static_cast<uint32_t>(at[1])
+                                                                       << 24);
+}
+
+float F16(const uint8_t* at) {
+  const int bits = at[0] | at[1] << 8, exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                   : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return bits >> 15 ? -size : size;
+}
+
+template <float (*number)(const uint8_t*)>
+void MultiplyHalves(uint8_t sums, uint8_t a, uint8_t b) {
+  Multiply<float>(sums, a, b, [](float sum, const uint8_t* x, const uint8_t* y) {
     for (int i = 0; i < 4; i += 2) sum += number(x + i) * number(y + i);
     return sum;
   });
+}
+
+// Vectors of 32 bytes: sums[i] += the products of four bytes each.
+template <typename A, typename B>
+void MultiplyVectors(uint32_t* sums, const A* x, const B* y) {
+  for (int i = 0; i < 32; ++i) sums[i / 4] += static_cast<uint32_t>(int32_t{x[i]} * y[i]);
 }
 
 void* FunctionFor(llvm::Intrinsic::ID id) {
@@ -105,7 +123,9 @@ void* FunctionFor(llvm::Intrinsic::ID id) {
     case llvm::Intrinsic::x86_tilestored64:
       return reinterpret_cast<void*>(Store);
     case llvm::Intrinsic::x86_tdpbf16ps:
-      return reinterpret_cast<void*>(MultiplyBf16);
+      return reinterpret_cast<void*>(MultiplyHalves<Bf16>);
+    case llvm::Intrinsic::x86_tdpfp16ps:
+      return reinterpret_cast<void*>(MultiplyHalves<F16>);
     case llvm::Intrinsic::x86_tdpbssd:
       return reinterpret_cast<void*>(MultiplyBytes<int8_t, int8_t>);
     case llvm::Intrinsic::x86_tdpbsud:
@@ -119,24 +139,64 @@ void* FunctionFor(llvm::Intrinsic::ID id) {
   }
 }
 
+void* VectorFunctionFor(llvm::Intrinsic::ID id) {
+  switch (id) {
+    case llvm::Intrinsic::x86_avx512_vpdpbusd_256:
+      return reinterpret_cast<void*>(MultiplyVectors<uint8_t, int8_t>);
+    case llvm::Intrinsic::x86_avx2_vpdpbssd_256:
+      return reinterpret_cast<void*>(MultiplyVectors<int8_t, int8_t>);
+    case llvm::Intrinsic::x86_avx2_vpdpbsud_256:
+      return reinterpret_cast<void*>(MultiplyVectors<int8_t, uint8_t>);
+    case llvm::Intrinsic::x86_avx2_vpdpbuud_256:
+      return reinterpret_cast<void*>(MultiplyVectors<uint8_t, uint8_t>);
+    default:
+      return nullptr;
+  }
+}
+
+// By way of memory, as vectors would need the same conventions of calls on both sides.
+llvm::Value* CallOnVectors(llvm::IRBuilder<>& b, llvm::IntrinsicInst* call, llvm::Value* address) {
+  llvm::BasicBlock& entry = call->getFunction()->getEntryBlock();
+  llvm::IRBuilder<> first(&entry, entry.getFirstInsertionPt());
+  std::vector<llvm::Value*> places;
+  for (llvm::Value* argument : call->args()) {
+    places.push_back(first.CreateAlloca(argument->getType()));
+    b.CreateStore(argument, places.back());
+  }
+  std::vector<llvm::Type*> types(places.size(), b.getPtrTy());
+  b.CreateCall(llvm::FunctionType::get(b.getVoidTy(), types, false), address, places);
+  return b.CreateLoad(call->getType(), places[0]);
+}
+
 }  // namespace
 
-void EmulateTiles(llvm::Module& module) {
-  std::vector<llvm::IntrinsicInst*> calls;
+void EmulateUnits(llvm::Module& module) {
+  const target::Cpu machine = target::HostCpu().cpu;
+  const bool has_any = machine.Has("avxvnniint8"), has_mixed = machine.Has("avxvnni");
+  std::vector<std::pair<llvm::IntrinsicInst*, void*>> calls;
   for (llvm::Function& f : module) {
     for (llvm::BasicBlock& block : f) {
       for (llvm::Instruction& i : block) {
         auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
-        if (call && FunctionFor(call->getIntrinsicID())) calls.push_back(call);
+        if (!call) continue;
+        const llvm::Intrinsic::ID id = call->getIntrinsicID();
+        void* function = FunctionFor(id);
+        const bool is_mixed = id == llvm::Intrinsic::x86_avx512_vpdpbusd_256;
+        if (!function && !(is_mixed ? has_mixed : has_any)) function = VectorFunctionFor(id);
+        if (function) calls.emplace_back(call, function);
       }
     }
   }
-  for (llvm::IntrinsicInst* call : calls) {
+  for (auto [call, function] : calls) {
     llvm::IRBuilder<> b(call);
-    llvm::Value* address = b.CreateIntToPtr(
-        b.getInt64(reinterpret_cast<uint64_t>(FunctionFor(call->getIntrinsicID()))), b.getPtrTy());
-    std::vector<llvm::Value*> args(call->arg_begin(), call->arg_end());
-    b.CreateCall(call->getFunctionType(), address, args);
+    llvm::Value* address =
+        b.CreateIntToPtr(b.getInt64(reinterpret_cast<uint64_t>(function)), b.getPtrTy());
+    if (call->getType()->isVoidTy()) {
+      std::vector<llvm::Value*> args(call->arg_begin(), call->arg_end());
+      b.CreateCall(call->getFunctionType(), address, args);
+    } else {
+      call->replaceAllUsesWith(CallOnVectors(b, call, address));
+    }
     call->eraseFromParent();
   }
 }

@@ -40,6 +40,7 @@ Value* StrideOfColumns(Emitter& e) { return e.Int(int64_t{e.s.nv} * kLine); }
 
 llvm::Intrinsic::ID ProductOf(const Emitter& e) {
   if (e.s.unit == kernel::GemmUnit::kBf16Tile) return llvm::Intrinsic::x86_tdpbf16ps;
+  if (e.s.unit == kernel::GemmUnit::kF16Tile) return llvm::Intrinsic::x86_tdpfp16ps;
   const bool a = IsSigned(e.p.FactorOfA()), b = IsSigned(e.p.FactorOfB());
   if (a) return b ? llvm::Intrinsic::x86_tdpbssd : llvm::Intrinsic::x86_tdpbsud;
   return b ? llvm::Intrinsic::x86_tdpbusd : llvm::Intrinsic::x86_tdpbuud;

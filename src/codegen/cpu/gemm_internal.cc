@@ -23,6 +23,8 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
       vector(llvm::FixedVectorType::get(element, static_cast<unsigned>(schedule.lanes))),
       word(schedule.group() > 1 ? b.getInt32Ty() : element),
       words(llvm::FixedVectorType::get(word, static_cast<unsigned>(schedule.lanes))),
+      b_word_bytes(kernel::PackedWordBytes(problem, schedule.unit)),
+      b_vector_bytes(b_word_bytes * schedule.lanes),
       group(schedule.group()),
       steps(schedule.Steps(problem)),
       i64(b.getInt64Ty()),
@@ -140,6 +142,10 @@ Value* Emitter::Mask(Value* count) {
   return b.CreateICmpSLT(llvm::ConstantVector::get(lanes), splat);
 }
 
+void Emitter::StorePacked(Value* value, Value* pointer) {
+  b.CreateAlignedStore(value, pointer, llvm::Align(static_cast<uint64_t>(b_vector_bytes)));
+}
+
 llvm::Constant* Emitter::Mask(int64_t count, int64_t lanes) {
   std::vector<llvm::Constant*> bits;
   for (int64_t i = 0; i < lanes; ++i) bits.push_back(b.getInt1(i < count));
@@ -216,7 +222,7 @@ Value* Emitter::KOffsetB(Value* k_block) {
 }
 
 Value* Emitter::PackedBOffset(Value* batch, Value* k_block, Value* panel, Value* k_count) {
-  const int64_t row_bytes = s.nv * vector_bytes;
+  const int64_t row_bytes = s.nv * b_vector_bytes;
   const int64_t head = s.head_rows();
   if (s.b_shared) batch = Int(0);
   Value* offset = Add(Scale(batch, (steps + s.k_blocks * head) * s.n_panels * row_bytes),

@@ -56,6 +56,8 @@ struct Emitter {
   // as integers where these are several.
   llvm::Type* word;
   llvm::FixedVectorType* words;
+  // Of packed B, whose bytes may be multiplied as s16 (kernel::PackedWordBytes).
+  int64_t b_word_bytes, b_vector_bytes;
   int64_t group;
   int64_t steps;  // of the sum
   llvm::IntegerType* i64;
@@ -92,13 +94,21 @@ struct Emitter {
   llvm::Value* LoadB(int lanes, const GemmPlace& place, llvm::Value* mask) {
     return LoadElements(Side::kB, lanes, place, mask);
   }
-  // Words of A or B, one or a vector. Along k: neighbours in memory, of which the mask has a bit
-  // for each element. Across: their elements are `stride` bytes apart, one step of k each, and
-  // those from the `left`-th on, unless that is null, are 0.
+  // Words of A or B as they are packed, one or a vector. Along k: neighbours in memory, of which
+  // the mask has a bit for each element. Across: their elements are `stride` bytes apart, one step
+  // of k each, and those from the `left`-th on, unless that is null, are 0.
   llvm::Value* LoadAlong(Side side, int lanes, const GemmPlace& place, llvm::Value* mask);
   llvm::Value* LoadAcross(Side side, int lanes, llvm::Value* pointer, llvm::Value* stride,
                           llvm::Value* mask, llvm::Value* left);
-  llvm::Value* LoadNarrow(Side side, int lanes, const GemmPlace& place, llvm::Value* mask);
+  // Elements in another type that has all values of the factor; as bits.
+  llvm::Value* LoadNarrow(Side side, ElementType to, int lanes, const GemmPlace& place,
+                          llvm::Value* mask);
+  // Words of elements of a type, bytes or s16, as words of s16.
+  llvm::Value* Widened(llvm::Value* words, ElementType from);
+  // Packed B as it is multiplied.
+  llvm::Value* WidenedB(llvm::Value* words) {
+    return s.unit == kernel::GemmUnit::kS16Pair ? Widened(words, FactorOf(Side::kB)) : words;
+  }
   // Bytes with the other sign: 128 more, or less.
   llvm::Value* Flip(llvm::Value* words);
   // The sums of the bytes of each word, added to the accumulators.
@@ -106,6 +116,7 @@ struct Emitter {
   // What the sums of one operand's bytes are to be multiplied with, where the other's are flipped.
   int64_t FlippedBy() const;
   ElementType TypeOf(Side side) const { return side == Side::kA ? p.TypeOfA() : p.TypeOfB(); }
+  // Of the elements of packed words.
   ElementType FactorOf(Side side) const;
   const GemmPrologue* PrologueOf(Side side) const {
     return side == Side::kA ? a_prologue : b_prologue;
@@ -114,9 +125,11 @@ struct Emitter {
   // words of the sum are whole.
   llvm::Value* StepsOf(llvm::Value* elements);
   llvm::Value* Left(llvm::Value* elements, llvm::Value* step);
+  // A vector of packed B.
   llvm::Value* LoadPacked(llvm::Value* pointer);
   llvm::Value* LoadVector(llvm::Value* pointer, llvm::Value* mask, bool aligned);
   void StoreVector(llvm::Value* value, llvm::Value* pointer, llvm::Value* mask, bool aligned);
+  void StorePacked(llvm::Value* value, llvm::Value* pointer);
   // Lane i is set when i < count.
   llvm::Value* Mask(llvm::Value* count);
   llvm::Constant* Mask(int64_t count) { return Mask(count, s.lanes); }

@@ -229,7 +229,7 @@ class GemmLoops {
                   ? static_cast<Value*>(e_.Mask(p_.n - (s_.nv - 1) * int64_t{s_.lanes}))
                   : e_.Mask(e_.b.CreateSub(e_.Int(p_.n), last));
     }
-    b_panel_ = e_.Offset(b, s_.head_rows() * s_.nv * e_.vector_bytes);
+    b_panel_ = e_.Offset(b, s_.head_rows() * s_.nv * e_.b_vector_bytes);
     if (s_.b == GemmB::kInPlace && s_.kind == GemmKind::kOuter) {
       b_panel_ = e_.Offset(b, e_.Scale(vector_, s_.lanes * e_.b_bytes));
     }
@@ -244,7 +244,7 @@ class GemmLoops {
   Value* NextPrepacked() {
     if (s_.k_blocks == 1) {
       return e_.Offset(b_panel_,
-                       e_.Scale(Ahead(), (s_.kc + s_.head_rows()) * s_.nv * e_.vector_bytes));
+                       e_.Scale(Ahead(), (s_.kc + s_.head_rows()) * s_.nv * e_.b_vector_bytes));
     }
     Value* k_block = e_.Add(k_block_, e_.Int(1));
     Value* is_last = e_.b.CreateICmpEQ(k_block, e_.shape.k_blocks);
@@ -281,11 +281,11 @@ class GemmLoops {
     o.k = k_;
     const bool in_place = s_.b == GemmB::kInPlace;
     o.b_packed = !in_place;
-    o.b_vector = s_.lanes * (in_place ? e_.b_bytes : e_.element_bytes);
+    o.b_vector = s_.lanes * (in_place ? e_.b_bytes : e_.b_word_bytes);
     if (s_.kind == GemmKind::kInner) {
       InnerTiles(o);
     } else {
-      o.b_k = in_place ? e_.shape.b_step : e_.Int(s_.nv * e_.vector_bytes);
+      o.b_k = in_place ? e_.shape.b_step : e_.Int(s_.nv * e_.b_vector_bytes);
       o.mask = in_place ? mask_ : nullptr;
       SetPrefetch(tile, o);
       if (in_registers_) {
@@ -402,7 +402,7 @@ class GemmLoops {
     if (!s_.prefetch_b) return;
     const int64_t steps = kernel::IsTile(s_.unit) ? kernel::kTileSteps : e_.unroll;
     const int64_t vector_bytes =
-        s_.lanes * (s_.b == GemmB::kPrepacked ? e_.element_bytes : e_.b_bytes);
+        s_.lanes * (s_.b == GemmB::kPrepacked ? e_.b_word_bytes : e_.b_bytes);
     const int64_t row_bytes = s_.nv * vector_bytes;
     const int64_t tiles = s_.items_along_m ? s_.m_tiles : s_.block_m;
     if (s_.b == GemmB::kPrepacked) {

@@ -63,8 +63,12 @@ std::vector<Value*> Transpose(Emitter& e, const std::vector<Value*>& pieces, int
     }
     rows = std::move(next);
   }
-  // Of four rows the middle ones have changed places.
-  if (narrow == 4) std::swap(rows[1], rows[2]);
+  // Each row is where the number with its bits in reverse order is.
+  for (int i = 0; i < narrow; ++i) {
+    int reversed = 0;
+    for (int bit = 1; bit < narrow; bit *= 2) reversed = 2 * reversed + (i & bit ? 1 : 0);
+    if (i < reversed) std::swap(rows[i], rows[reversed]);
+  }
   return rows;
 }
 
@@ -75,7 +79,7 @@ constexpr int64_t kPrefetchSteps = 8;
 // Rows of B as they are, through all panels at once: they are long pieces of memory then.
 void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, Value* packed,
               Value* panel_bytes) {
-  const int64_t row_bytes = e.s.nv * e.vector_bytes;
+  const int64_t row_bytes = e.s.nv * e.b_vector_bytes;
   const int64_t source_bytes = e.s.lanes * e.b_bytes;
   e.Loop(e.Int(0), e.StepsOf(k), 1, "pack", [&](Value* step) {
     Value* left = e.Left(k, step);
@@ -99,15 +103,15 @@ void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, V
       for (int v = 0; v < e.s.nv; ++v) {
         Value* vector = e.LoadAcross(kB, e.s.lanes, e.Offset(in, v * source_bytes), e.shape.b_step,
                                      v == e.s.nv - 1 ? mask : nullptr, left);
-        e.StoreVector(vector, e.Offset(out, v * e.vector_bytes), nullptr, true);
+        e.StorePacked(vector, e.Offset(out, v * e.b_vector_bytes));
       }
     });
   });
 }
 
-// Elements in 128 bits.
+// Words in 128 bits.
 int Narrow(const Emitter& e) {
-  return std::min<int>(e.s.lanes, static_cast<int>(16 / e.element_bytes));
+  return std::min<int>(e.s.lanes, static_cast<int>(16 / e.b_word_bytes));
 }
 
 // Columns of B that become vectors of a panel. Each is contiguous, and so many bytes from the one
@@ -131,7 +135,7 @@ void TransposeColumns(Emitter& e, const Columns& c) {
   const int group = c.last ? 1 : std::min(lanes, 4);
   std::vector<Value*> within;
   for (int i = 0; i < group; ++i) within.push_back(e.Scale(c.bytes, i));
-  Value* row_bytes = e.Scale(c.vectors, e.vector_bytes);
+  Value* row_bytes = e.Scale(c.vectors, e.b_vector_bytes);
   e.Loop(e.Int(0), c.vectors, 1, "pack.v", [&](Value* v) {
     std::vector<Value*> groups;
     for (int i = 0; i < lanes; i += group) {
@@ -139,7 +143,7 @@ void TransposeColumns(Emitter& e, const Columns& c) {
       if (c.last) column = e.Min(column, c.last);
       groups.push_back(e.Offset(c.first, e.Multiply(column, c.bytes)));
     }
-    Value* out = e.Offset(c.packed, e.Scale(v, e.vector_bytes));
+    Value* out = e.Offset(c.packed, e.Scale(v, e.b_vector_bytes));
     e.Loop(e.Int(0), c.k, narrow, "pack.k", [&](Value* step) {
       step = e.Min(step, e.b.CreateSub(c.k, e.Int(narrow)));
       Value* at = e.Scale(step, e.b_bytes * e.group);
@@ -154,7 +158,7 @@ void TransposeColumns(Emitter& e, const Columns& c) {
       pieces = Transpose(e, pieces, narrow);
       Value* to = e.Offset(out, e.Multiply(step, row_bytes));
       for (int i = 0; i < narrow; ++i) {
-        e.StoreVector(pieces[i], e.Offset(to, e.Scale(row_bytes, i)), nullptr, true);
+        e.StorePacked(pieces[i], e.Offset(to, e.Scale(row_bytes, i)));
       }
     });
   });
@@ -165,7 +169,7 @@ void TransposeColumns(Emitter& e, const Columns& c) {
 llvm::Function* TransposeFunction(Emitter& e, bool ragged) {
   const std::string name =
       Cat(ragged ? "pack ragged columns " : "pack columns ", TypeName(e.p.TypeOfB()), " ",
-          TypeName(e.group > 1 ? e.FactorOf(kB) : e.p.type), "x", e.s.lanes);
+          TypeName(e.group > 1 ? e.FactorOf(kB) : e.p.type), "x", e.group, "x", e.s.lanes);
   if (llvm::Function* known = e.function->getParent()->getFunction(name)) return known;
   llvm::Type* pointer = e.b.getPtrTy();
   std::vector<llvm::Type*> types = {pointer, e.i64, e.i64, e.i64, pointer};
@@ -201,13 +205,13 @@ void PackElements(Emitter& e, Value* source, Value* first_vector, Value* first_s
     Value* column = e.Add(first, i);
     if (e.ragged) column = e.Min(column, e.Int(e.p.n - 1));
     Value* in = e.Offset(source, e.Multiply(column, e.shape.b_column));
-    Value* out = e.Offset(packed, e.Scale(i, e.element_bytes));
+    Value* out = e.Offset(packed, e.Scale(i, e.b_word_bytes));
     e.Loop(first_step, e.StepsOf(k), 1, "pack.k", [&](Value* step) {
       const int64_t bytes = e.p.b_k * e.b_bytes;
       Value* value = e.LoadAcross(kB, 1, e.Offset(in, e.Scale(step, e.group * bytes)), e.Int(bytes),
                                   nullptr, e.Left(k, step));
-      e.b.CreateAlignedStore(value, e.Offset(out, e.Scale(step, width * e.element_bytes)),
-                             llvm::Align(static_cast<uint64_t>(e.element_bytes)));
+      e.b.CreateAlignedStore(value, e.Offset(out, e.Scale(step, width * e.b_word_bytes)),
+                             llvm::Align(static_cast<uint64_t>(e.b_word_bytes)));
     });
   });
 }
@@ -277,7 +281,7 @@ void PackLevels(Emitter& e, size_t at, Value* turns, Value* source, Value* packe
   if (at == e.p.k_outer.size()) return steps(source, packed);
   int64_t below = e.p.k;
   for (size_t i = at + 1; i < e.p.k_outer.size(); ++i) below *= e.p.k_outer[i].size;
-  const int64_t row_bytes = e.s.nv * e.vector_bytes;
+  const int64_t row_bytes = e.s.nv * e.b_vector_bytes;
   e.Loop(e.Int(0), turns, 1, "pack.level", [&](Value* turn) {
     Value* inner = at + 1 < e.p.k_outer.size() ? e.Int(e.p.k_outer[at + 1].size) : nullptr;
     PackLevels(e, at + 1, inner, e.Offset(source, e.Scale(turn, e.p.k_outer[at].b * e.b_bytes)),
@@ -289,7 +293,7 @@ void PackLevels(Emitter& e, size_t at, Value* turns, Value* source, Value* packe
 
 void EmitPackPanels(Emitter& e, Value* source, Value* panel, Value* count, Value* k, Value* packed,
                     Value* panel_bytes) {
-  packed = e.Offset(packed, e.s.head_rows() * e.s.nv * e.vector_bytes);
+  packed = e.Offset(packed, e.s.head_rows() * e.s.nv * e.b_vector_bytes);
   if (e.p.IsLinearB()) {
     const int64_t shortest = e.p.TotalK() - (e.s.k_blocks - 1) * e.s.kc * e.group;
     PackSteps(e, source, panel, count, k, shortest, packed, panel_bytes);

@@ -253,7 +253,7 @@ std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
                                    llvm::Constant::getNullValue(e.vector));
   if (e.s.has_head) {
     for (int v = 0; v < e.s.nv; ++v) {
-      Value* begin = e.LoadVector(e.Offset(o.b, (v - e.s.nv) * e.vector_bytes), nullptr, true);
+      Value* begin = e.LoadVector(e.Offset(o.b, (v - e.s.nv) * e.b_vector_bytes), nullptr, true);
       for (int i = 0; i < e.s.mr; ++i) accumulators[i * e.s.nv + v] = begin;
     }
   }
@@ -300,7 +300,7 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
     for (int j = 0; j < nr; ++j) {
       GemmPlace place{e.Offset(b, o.columns[j]), b, j};
       if (!llvm::isa<llvm::ConstantInt>(o.columns[j])) place = {place.pointer, place.pointer, 0};
-      Value* column = e.LoadAlong(Side::kB, e.s.lanes, place, mask);
+      Value* column = e.WidenedB(e.LoadAlong(Side::kB, e.s.lanes, place, mask));
       if (flips) column = e.Flip(column);
       for (int i = 0; i < mr; ++i) {
         Value*& accumulator = accumulators[i * nr + j];

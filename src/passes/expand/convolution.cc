@@ -187,7 +187,11 @@ class SumsOfProducts {
     ElementType to = type;
     if (IsNarrow(type)) {
       const ElementType rhs = i_->operand(1)->shape().type();
-      if (!StaysNarrow(x->shape(), type, rhs)) to = WideType(i_->shape().type());
+      if (!StaysNarrow(x->shape(), type, rhs)) {
+        const bool bytes = IsInteger(type) && BitWidth(type) == 8;
+        const bool as_s16 = bytes && StaysNarrow(x->shape(), ElementType::kS16, rhs);
+        to = as_s16 ? ElementType::kS16 : WideType(i_->shape().type());
+      }
     } else if (type == ElementType::kF32 && b_.scheduler()->RoundsToBf16() &&
                StaysNarrow(x->shape(), ElementType::kBF16, ElementType::kBF16)) {
       to = ElementType::kBF16;
@@ -307,7 +311,11 @@ class SumsOfProducts {
     made.push_back({Role::kOutput});
     // The sum of widened factors is at least as wide.
     ElementType sum = i_->shape().type();
-    if (IsNarrow(sum) && !IsNarrow(type)) sum = WideType(sum);
+    if (IsNarrow(sum) && type != i_->operand(0)->shape().type()) sum = WideType(sum);
+    // The bits of integers do not depend on the sign.
+    if (IsInteger(sum) && IsSigned(type) && !IsSigned(sum)) {
+      sum = BitWidth(sum) == 64 ? ElementType::kS64 : ElementType::kS32;
+    }
     Instruction* dot = b_.Add(Opcode::kDot, {x, w}, std::move(attributes), Shape::Scalar(sum));
     Ints order = NumbersOf(ResultRoles(), made);
     if (!std::ranges::is_sorted(order)) {

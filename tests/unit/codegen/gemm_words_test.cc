@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/strings.h"
 #include "codegen/cpu/gemm.h"
 #include "codegen/llvm_session.h"
+#include "target/cpu_features.h"
 
 namespace kiln::codegen {
 namespace {
@@ -26,16 +28,19 @@ constexpr ElementType kF32 = ElementType::kF32;
 
 // Operands of which an instruction multiplies several elements at once.
 struct Words {
-  GemmUnit unit;
   ElementType type, a, b;
 };
 constexpr Words kWords[] = {
-    {GemmUnit::kBf16Pair, kF32, ElementType::kBF16, ElementType::kBF16},
-    {GemmUnit::kByteQuad, ElementType::kS32, ElementType::kS8, ElementType::kS8},
-    {GemmUnit::kByteQuad, ElementType::kS32, ElementType::kU8, ElementType::kS8},
-    {GemmUnit::kByteQuad, ElementType::kS32, ElementType::kS8, ElementType::kU8},
-    {GemmUnit::kByteQuad, ElementType::kU32, ElementType::kU8, ElementType::kU8},
+    {kF32, ElementType::kBF16, ElementType::kBF16},
+    {ElementType::kS32, ElementType::kS8, ElementType::kS8},
+    {ElementType::kS32, ElementType::kU8, ElementType::kS8},
+    {ElementType::kS32, ElementType::kS8, ElementType::kU8},
+    {ElementType::kU32, ElementType::kU8, ElementType::kU8},
+    {ElementType::kS32, ElementType::kS16, ElementType::kS16},
+    {ElementType::kS32, ElementType::kU8, ElementType::kS16},
+    {ElementType::kU32, ElementType::kS16, ElementType::kS8},
 };
+constexpr Words kF16Words = {kF32, ElementType::kF16, ElementType::kF16};
 
 GemmProblem ProblemOf(const Words& words, int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
   GemmProblem p = GemmProblem::RowMajor(words.type, m, n, k, batch);
@@ -53,15 +58,47 @@ std::vector<target::Cpu> VectorCpus() {
   return cpus;
 }
 
-bool Has(const target::Cpu& cpu, GemmUnit unit) {
-  return unit == GemmUnit::kBf16Pair ? cpu.MultipliesBf16() : cpu.MultipliesBytes();
+#if defined(__x86_64__)
+constexpr bool kX86 = true;
+#else
+constexpr bool kX86 = false;
+#endif
+
+bool IsByte(ElementType type) { return BitWidth(type) == 8; }
+
+// The instruction of vectors.
+GemmUnit UnitOf(const target::Cpu& cpu, const Words& words) {
+  if (words.type == kF32) {
+    return cpu.MultipliesBf16() ? GemmUnit::kBf16Pair : GemmUnit::kElement;
+  }
+  if (IsByte(words.a) && IsByte(words.b)) {
+    if (cpu.vector_bytes == 32 && cpu.Has("avxvnniint8")) return GemmUnit::kAnyByteQuad;
+    if (cpu.MultipliesBytes()) return GemmUnit::kByteQuad;
+  }
+  return kX86 ? GemmUnit::kS16Pair : GemmUnit::kElement;
+}
+bool Has(const target::Cpu& cpu, const Words& words) {
+  return UnitOf(cpu, words) != GemmUnit::kElement;
 }
 
-void CheckWords(const testing::GemmCase& c, GemmUnit unit) {
+void CheckWords(const testing::GemmCase& c, const Words& words) {
   Result<GemmSchedule> s = ChooseGemmSchedule(c.cpu, c.problem);
   ASSERT_TRUE(s.ok());
-  EXPECT_EQ(s->unit, Has(c.cpu, unit) ? unit : GemmUnit::kElement) << c.problem.ToString();
+  EXPECT_EQ(s->unit, UnitOf(c.cpu, words)) << c.problem.ToString();
   CheckGemm(c);
+}
+
+// This machine with vectors of 32 bytes and AVX_VNNI, or AVX_VNNI_INT8, which it need not have;
+// nothing where it has no AVX2.
+std::vector<target::Cpu> EmulatedCpus() {
+  std::vector<target::Cpu> cpus(2, target::HostCpuWithVectors(32).cpu);
+  if (cpus[0].vector_bytes != 32) return {};
+  for (target::Cpu& cpu : cpus) {
+    std::erase_if(cpu.features, [](const std::string& f) { return f.starts_with("avxvnni"); });
+    cpu.features.emplace_back("avxvnni");
+  }
+  cpus[1].features.emplace_back("avxvnniint8");
+  return cpus;
 }
 
 // Sums of whole words and of others, of operands in any order.
@@ -80,20 +117,36 @@ TEST(CodegenGemm, WordsOfAnyOrder) {
               p.b_k = b_k;
               p.b_n = b_n;
               p.b_constant = constant;
-              CheckWords({.cpu = cpu, .problem = p}, words.unit);
+              CheckWords({.cpu = cpu, .problem = p}, words);
             }
           }
         }
       }
     }
-    if (!cpu.MultipliesBytes()) return;
+    if (cpu.vector_bytes == 32) return;
+  }
+}
+
+// The largest products of all.
+TEST(CodegenGemm, WordsOfExtremes) {
+  for (const target::Cpu& cpu : VectorCpus()) {
+    for (const Words& words : kWords) {
+      if (words.type == kF32) continue;
+      for (int64_t m : {1, 8}) {
+        for (bool columns : {false, true}) {
+          GemmProblem p = ProblemOf(words, m, 40, 67);
+          if (columns) p.b_k = 1, p.b_n = p.k;
+          CheckGemm({.cpu = cpu, .problem = p, .extreme = true});
+        }
+      }
+    }
   }
 }
 
 TEST(CodegenGemm, WordsInBlocks) {
   const target::Cpu cpu = VectorCpus()[0];
   for (const Words& words : kWords) {
-    if (!Has(cpu, words.unit)) continue;
+    if (!Has(cpu, words)) continue;
     const Epilogue epilogues[] = {Epilogue::kNone, Epilogue::kInPlaceResidual,
                                   Epilogue::kShortResidual};
     for (GemmB b : {GemmB::kPackPanel, GemmB::kPrepacked}) {
@@ -122,17 +175,18 @@ TEST(CodegenGemm, WordsInBlocks) {
   }
 }
 
-TEST(CodegenGemm, InnerProductsOfWords) {
-  const target::Cpu cpu = VectorCpus()[0];
+void CheckInnerProducts(const target::Cpu& cpu, bool only_bytes = false) {
   for (const Words& words : kWords) {
-    if (!Has(cpu, words.unit)) continue;
+    if (only_bytes && !(IsByte(words.a) && IsByte(words.b))) continue;
+    const GemmUnit unit = UnitOf(cpu, words);
+    if (unit == GemmUnit::kElement) continue;
     for (auto [m, n, k] : {std::tuple(1, 37, 300), {3, 64, 256}, {7, 33, 5}, {4, 1, 1000}}) {
       for (auto [mr, nr, nv] : {std::tuple(1, 1, 1), {1, 8, 2}, {3, 4, 1}, {2, 2, 3}}) {
         GemmProblem p = ProblemOf(words, m, n, k);
         p.b_k = 1;
         p.b_n = k;
         CheckGemm({.cpu = cpu, .problem = p, .change = [=](GemmSchedule& s) {
-                     s.unit = words.unit;
+                     s.unit = unit;
                      s.kind = GemmKind::kInner;
                      s.pack_a = false;
                      s.b = GemmB::kInPlace;
@@ -145,21 +199,25 @@ TEST(CodegenGemm, InnerProductsOfWords) {
   }
 }
 
+TEST(CodegenGemm, InnerProductsOfWords) {
+  for (const target::Cpu& cpu : VectorCpus()) CheckInnerProducts(cpu);
+}
+
 // Code that gemms of words share with others: the bytes of A change their signs in one of two
 // places.
 TEST(CodegenGemm, WordsShareTheirCode) {
   const target::Cpu cpu = VectorCpus()[0];
   for (const Words& words : kWords) {
-    if (!Has(cpu, words.unit)) continue;
+    if (!Has(cpu, words)) continue;
     for (bool packed : {false, true}) {
       GemmProblem p = ProblemOf(words, 33, 96, 192);
       if (packed) p.a_m = 1, p.a_k = 40;
-      const int64_t steps = 192 / kernel::GroupOf(words.unit);
+      const int64_t steps = 192 / kernel::GroupOf(UnitOf(cpu, words));
       CheckGemm({.cpu = cpu,
                  .problem = p,
                  .change =
                      [=](GemmSchedule& s) {
-                       s.mr = 14;
+                       s.mr = cpu.vector_bytes == 64 ? 14 : 6;
                        s.nv = 2;
                        s.block_m = s.block_n = 2;
                        s.kc = steps / 2;
@@ -175,24 +233,50 @@ TEST(CodegenGemm, WordsShareTheirCode) {
   }
 }
 
-// --- Tiles of AMX, which this machine need not have
+// --- Instructions that this machine need not have
 
-// This machine with vectors of 64 bytes and AMX; nothing where it has no such vectors.
-std::optional<target::Cpu> WithTiles() {
-  target::Cpu cpu = target::HostCpu().cpu;
-  if (cpu.vector_bytes != 64) return std::nullopt;
-  for (const char* feature : {"avx512bf16", "avx512vnni", "amx-tile", "amx-bf16", "amx-int8"}) {
-    if (!cpu.Has(feature)) cpu.features.emplace_back(feature);
+TEST(CodegenGemm, EmulatedQuadsOfBytes) {
+  for (const target::Cpu& cpu : EmulatedCpus()) {
+    CheckInnerProducts(cpu, true);
+    for (const Words& words : kWords) {
+      if (!IsByte(words.a) || !IsByte(words.b)) continue;
+      for (auto [m, n, k] : {std::tuple(33, 48, 40), {9, 70, 130}, {6, 16, 5}}) {
+        for (int variant = 0; variant < 4; ++variant) {
+          GemmProblem p = ProblemOf(words, m, n, k);
+          p.b_constant = variant == 1;
+          if (variant == 2) p.b_k = 1, p.b_n = k;
+          if (variant == 3) p.a_m = 1, p.a_k = m;
+          CheckWords({.cpu = cpu, .problem = p}, words);
+        }
+      }
+    }
   }
+}
+
+// This machine with AMX and vectors of 64 bytes, which LLVM splits where it has only shorter ones.
+target::Cpu WithTiles() {
+  target::Cpu cpu = target::HostCpu().cpu;
+  std::vector<std::string> features = {"amx-tile", "amx-bf16", "amx-int8", "amx-fp16"};
+  if (cpu.vector_bytes == 64) features.insert(features.end(), {"avx512bf16", "avx512vnni"});
+  for (const std::string& feature : features) {
+    if (!cpu.Has(feature)) cpu.features.push_back(feature);
+  }
+  cpu.vector_bytes = 64;
+  cpu.vector_registers = 32;
+  cpu.has_masks = true;
   return cpu;
 }
 
 TEST(CodegenGemm, Tiles) {
-  const std::optional<target::Cpu> cpu = WithTiles();
-  if (!cpu) GTEST_SKIP() << "no AVX-512";
-  for (const Words& words : kWords) {
-    const bool halves = words.unit == GemmUnit::kBf16Pair;
-    const GemmUnit unit = halves ? GemmUnit::kBf16Tile : GemmUnit::kByteTile;
+  const target::Cpu cpu = WithTiles();
+  std::vector<Words> tiles(std::begin(kWords) + 1, std::begin(kWords) + 5);
+  if (cpu.HasBf16Tiles()) tiles.push_back(kWords[0]);
+  tiles.push_back(kF16Words);
+  for (const Words& words : tiles) {
+    const bool halves = words.type == kF32;
+    const GemmUnit unit = words.a == ElementType::kBF16 ? GemmUnit::kBf16Tile
+                          : halves                      ? GemmUnit::kF16Tile
+                                                        : GemmUnit::kByteTile;
     for (auto [m, n, k] : {std::tuple(32, 32, 128), {71, 45, 37}, {9, 70, 130}, {20, 16, 64}}) {
       for (int variant = 0; variant < 6; ++variant) {
         GemmProblem p = ProblemOf(words, m, n, k, variant == 4 ? 2 : 1);
@@ -203,17 +287,17 @@ TEST(CodegenGemm, Tiles) {
           EXPECT_EQ(s.unit, unit) << s.ToString();
           if (variant == 5) s.kc = 16;
         };
-        CheckGemm({.cpu = *cpu, .problem = p, .change = change});
+        CheckGemm({.cpu = cpu, .problem = p, .change = change});
         if (!halves) continue;
         CheckGemm(
-            {.cpu = *cpu, .problem = p, .epilogue = Epilogue::kShortResidual, .change = change});
+            {.cpu = cpu, .problem = p, .epilogue = Epilogue::kShortResidual, .change = change});
       }
     }
   }
 }
 
 // Whether the code of a gemm of 64 x 64 x 64 has an instruction: the bytes of its opcode behind a
-// prefix of two more.
+// prefix of three bytes.
 bool HasInstruction(const target::Cpu& cpu, const Words& words, uint8_t prefix, uint8_t opcode) {
   const GemmProblem p = ProblemOf(words, 64, 64, 64);
   auto schedule = ChooseGemmSchedule(cpu, p);
@@ -226,7 +310,8 @@ bool HasInstruction(const target::Cpu& cpu, const Words& words, uint8_t prefix, 
   for (size_t i = 0; i + 4 < object->size(); ++i) {
     auto byte = [&](size_t k) { return static_cast<uint8_t>((*object)[i + k]); };
     // The prefix has the registers in bits that do not tell instructions apart.
-    if (byte(0) == 0xc4 && byte(1) == 0xe2 && (byte(2) & 0x87) == prefix && byte(3) == opcode) {
+    if (byte(0) == 0xc4 && (byte(1) & 0x1f) == 2 && (byte(2) & 0x87) == prefix &&
+        byte(3) == opcode) {
       return true;
     }
   }
@@ -234,13 +319,29 @@ bool HasInstruction(const target::Cpu& cpu, const Words& words, uint8_t prefix, 
 }
 
 TEST(CodegenGemm, TilesAreMultipliedByTheirInstructions) {
-  const std::optional<target::Cpu> cpu = WithTiles();
-  if (!cpu) GTEST_SKIP() << "no AVX-512";
-  EXPECT_TRUE(HasInstruction(*cpu, kWords[0], 2, 0x5c));  // tdpbf16ps
-  EXPECT_TRUE(HasInstruction(*cpu, kWords[1], 3, 0x5e));  // tdpbssd
-  EXPECT_TRUE(HasInstruction(*cpu, kWords[2], 1, 0x5e));  // tdpbusd
-  EXPECT_TRUE(HasInstruction(*cpu, kWords[3], 2, 0x5e));  // tdpbsud
-  EXPECT_TRUE(HasInstruction(*cpu, kWords[4], 0, 0x5e));  // tdpbuud
+  const target::Cpu cpu =
+      target::X86WithFeatures(
+          {"sse4.1",     "sse4.2",  "popcnt",   "avx",      "avx2",     "fma",      "bmi",
+           "bmi2",       "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "avx512vnni",
+           "avx512bf16", "lzcnt",   "f16c",     "amx-tile", "amx-bf16", "amx-int8", "amx-fp16"})
+          .cpu;
+  EXPECT_TRUE(HasInstruction(cpu, kWords[0], 2, 0x5c));  // tdpbf16ps
+  EXPECT_TRUE(HasInstruction(cpu, kWords[1], 3, 0x5e));  // tdpbssd
+  EXPECT_TRUE(HasInstruction(cpu, kWords[2], 1, 0x5e));  // tdpbusd
+  EXPECT_TRUE(HasInstruction(cpu, kWords[3], 2, 0x5e));  // tdpbsud
+  EXPECT_TRUE(HasInstruction(cpu, kWords[4], 0, 0x5e));  // tdpbuud
+  EXPECT_TRUE(HasInstruction(cpu, kF16Words, 3, 0x5c));  // tdpfp16ps
+}
+
+TEST(CodegenGemm, QuadsAreMultipliedByTheirInstructions) {
+  const std::vector<target::Cpu> cpus = EmulatedCpus();
+  if (cpus.empty()) GTEST_SKIP() << "no AVX2";
+  for (size_t i = 1; i <= 4; ++i) EXPECT_TRUE(HasInstruction(cpus[0], kWords[i], 5, 0x50));
+  EXPECT_TRUE(HasInstruction(cpus[1], kWords[1], 7, 0x50));  // vpdpbssd
+  EXPECT_TRUE(HasInstruction(cpus[1], kWords[2], 6, 0x50));  // vpdpbsud
+  EXPECT_TRUE(HasInstruction(cpus[1], kWords[3], 6, 0x50));
+  EXPECT_TRUE(HasInstruction(cpus[1], kWords[4], 4, 0x50));  // vpdpbuud
+  EXPECT_TRUE(HasInstruction(cpus[0], kWords[5], 5, 0x52));  // vpdpwssd
 }
 
 }  // namespace

@@ -32,6 +32,27 @@ GemmUnit UnitOf(const codegen::LoweredProgram& lowered) {
   return unit;
 }
 
+// The machine's unit for the types of one that it may not have.
+GemmUnit OfMachine(GemmUnit unit) {
+  const target::Cpu& cpu = Machine();
+  const GemmUnit s16 = StartsWith(cpu.triple, "x86_64") ? GemmUnit::kS16Pair : GemmUnit::kElement;
+  switch (unit) {
+    case GemmUnit::kBf16Pair:
+      return cpu.HasBf16Tiles()     ? GemmUnit::kBf16Tile
+             : cpu.MultipliesBf16() ? GemmUnit::kBf16Pair
+                                    : GemmUnit::kElement;
+    case GemmUnit::kByteQuad:
+      return cpu.HasByteTiles()                                 ? GemmUnit::kByteTile
+             : cpu.Has("avxvnniint8") && cpu.vector_bytes == 32 ? GemmUnit::kAnyByteQuad
+             : cpu.MultipliesBytes()                            ? GemmUnit::kByteQuad
+                                                                : s16;
+    case GemmUnit::kS16Pair:
+      return s16;
+    default:
+      return unit;
+  }
+}
+
 // Compares the program with the evaluator's numbers, and its unit with what is expected of a
 // machine that has it.
 void CheckUnit(const std::string& text, GemmUnit expected, double bound = 1e-5,
@@ -45,14 +66,9 @@ void CheckUnit(const std::string& text, GemmUnit expected, double bound = 1e-5,
   ASSERT_TRUE(actual.ok()) << actual.status().ToString();
   EXPECT_EQ(DifferenceOf(*module, *value, *actual, bound), "");
   if (IsTestOfGpu()) return;
-  if (expected == GemmUnit::kBf16Pair && Machine().HasBf16Tiles()) expected = GemmUnit::kBf16Tile;
-  if (expected == GemmUnit::kByteQuad && Machine().HasByteTiles()) expected = GemmUnit::kByteTile;
-  const bool has = expected == GemmUnit::kBf16Pair   ? Machine().MultipliesBf16()
-                   : expected == GemmUnit::kByteQuad ? Machine().MultipliesBytes()
-                                                     : true;
   auto compiled = CompileWithKernels(module->Clone(), target::HostCpu(), options);
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
-  EXPECT_EQ(UnitOf(compiled->lowered), has ? expected : GemmUnit::kElement);
+  EXPECT_EQ(UnitOf(compiled->lowered), OfMachine(expected));
 }
 
 // The text with words replaced by others.
@@ -81,6 +97,10 @@ TEST(NarrowProducts, OfMatrices) {
     for (const char* sum : {"s32", "s8"}) {
       CheckUnit(Product("s8", sum, m, n, k), GemmUnit::kByteQuad);
     }
+    for (const char* sum : {"s32", "s16"}) {
+      CheckUnit(Product("s16", sum, m, n, k), GemmUnit::kS16Pair);
+    }
+    CheckUnit(Product("u16", "u32", m, n, k), GemmUnit::kElement);
     CheckUnit(Product("u8", "u32", m, n, k), GemmUnit::kByteQuad);
     CheckUnit(Product("s4", "s32", m, n, k), GemmUnit::kByteQuad);
     CheckUnit(Product("f8e4m3fn", "f32", m, n, k), GemmUnit::kBf16Pair);
@@ -171,8 +191,11 @@ ENTRY main {
 }
 )";
   for (auto [features, words] : {std::pair("16", true), {"3", false}}) {
-    for (auto [type, sum, unit] :
-         {std::tuple("bf16", "bf16", GemmUnit::kBf16Pair), {"s8", "s32", GemmUnit::kByteQuad}}) {
+    for (auto [type, sum, unit] : {std::tuple("bf16", "bf16", GemmUnit::kBf16Pair),
+                                   {"s8", "s32", GemmUnit::kByteQuad},
+                                   {"s8", "s8", GemmUnit::kByteQuad},
+                                   {"u8", "u8", GemmUnit::kByteQuad},
+                                   {"s16", "s16", GemmUnit::kS16Pair}}) {
       CheckUnit(With(text, {{"TYPE", type}, {"SUM", sum}, {"FF", features}}),
                 words ? unit : GemmUnit::kElement);
     }

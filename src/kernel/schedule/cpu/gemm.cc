@@ -24,12 +24,6 @@ bool IsAlongK(const GemmProblem& p) { return (p.a_k == 1 && p.b_k == 1) || p.k =
 // for which bytes are widened to integers that take long to multiply.
 int64_t RowsWorthPacking(GemmUnit unit) { return GroupOf(unit) == 4 ? 2 : 4; }
 
-// The unit of vectors for the types of a unit of tiles.
-GemmUnit VectorUnit(const target::Cpu& cpu, GemmUnit unit) {
-  return unit == GemmUnit::kByteTile && cpu.MultipliesBytes() ? GemmUnit::kByteQuad
-                                                              : GemmUnit::kElement;
-}
-
 // The unit for the operands' types, where it has words of them.
 GemmUnit ChooseUnit(const target::Cpu& cpu, const GemmProblem& p) {
   const GemmUnit unit = UnitFor(cpu, p.type, p.FactorOfA(), p.FactorOfB());
@@ -53,7 +47,7 @@ bool Fits(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s, i
   } else {
     registers += nv + 1;
   }
-  if (!s.fma || FlipsBytes(p, s.unit)) registers += 1;
+  if (!s.fma || FlipsBytes(p, s.unit) || s.unit == GemmUnit::kS16Pair) registers += 1;
   return registers <= cpu.vector_registers;
 }
 
@@ -134,7 +128,7 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
       if (aliased && mr > 10) cycles *= 1.06;
       if (across) cycles += tiles * k;
       // Panels beyond the first cache take a little of every step.
-      const int64_t panel_bytes = total_k * nv * cpu.vector_bytes;
+      const int64_t panel_bytes = total_k * nv * s.lanes * PackedWordBytes(p, s.unit);
       if (4 * panel_bytes > 3 * cpu.l1_bytes) cycles += tiles * k * 0.5;
       if (cycles < best) {
         best = cycles;
@@ -174,7 +168,8 @@ void ChooseInner(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) 
   // Accumulators, the rows' vectors and one of a column fit the registers; beside bytes whose signs
   // change, the rows' own sums.
   const bool flips = FlipsBytes(p, s.unit);
-  const int registers = cpu.vector_registers - (s.fma && !flips ? 1 : 2);
+  const bool adds = !s.fma || s.unit == GemmUnit::kS16Pair;
+  const int registers = cpu.vector_registers - (adds || flips ? 2 : 1);
   const int most = static_cast<int>(std::min<int64_t>({8, s.lanes, p.n}));
   s.nr = 1;
   while (2 * s.nr <= (p.m <= 2 ? most : std::min(most, 4))) s.nr *= 2;
@@ -259,7 +254,7 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   const int64_t rows = p.m * s.row_batches;
   const int64_t m_tiles = CeilDiv(p.m, s.mr) * s.row_batches;
   const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);
-  const int64_t row_bytes = s.nv * s.lanes * bytes;
+  const int64_t row_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
   // Threads split the larger one of A and B.
   s.items_along_m = p.n >= rows;
   int64_t items = 64;  // divide well among the threads of today's machines
@@ -319,22 +314,28 @@ bool HasGemm(ElementType type) {
   }
 }
 
-GemmUnit UnitFor(const target::Cpu& cpu, ElementType sum, ElementType a, ElementType b) {
-  auto is_bf16 = [&](ElementType type) {
-    return type == ElementType::kBF16 || (cpu.allow_bf16 && type == ElementType::kF32);
-  };
-  auto is_byte = [](ElementType type) {
-    return type == ElementType::kS8 || type == ElementType::kU8;
-  };
-  if (sum == ElementType::kF32 && is_bf16(a) && is_bf16(b)) {
-    if (cpu.HasBf16Tiles()) return GemmUnit::kBf16Tile;
-    if (cpu.MultipliesBf16()) return GemmUnit::kBf16Pair;
+ElementType PackedTypeOfB(const GemmProblem& p, GemmUnit unit) {
+  constexpr int64_t kFewRows = 8;
+  switch (unit) {
+    case GemmUnit::kElement:
+      return p.type;
+    case GemmUnit::kBf16Pair:
+    case GemmUnit::kBf16Tile:
+      return ElementType::kBF16;
+    case GemmUnit::kF16Tile:
+      return ElementType::kF16;
+    case GemmUnit::kS16Pair:
+      return p.m * p.RowBatches() <= kFewRows ? p.FactorOfB() : ElementType::kS16;
+    case GemmUnit::kByteQuad:
+    case GemmUnit::kAnyByteQuad:
+    case GemmUnit::kByteTile:
+      break;
   }
-  if (IsInteger(sum) && ByteWidth(sum) == 4 && is_byte(a) && is_byte(b)) {
-    if (cpu.HasByteTiles()) return GemmUnit::kByteTile;
-    if (cpu.MultipliesBytes()) return GemmUnit::kByteQuad;
-  }
-  return GemmUnit::kElement;
+  return p.FactorOfB();
+}
+
+int64_t PackedWordBytes(const GemmProblem& p, GemmUnit unit) {
+  return GroupOf(unit) * ByteWidth(PackedTypeOfB(p, unit));
 }
 
 bool HasWordsOfA(const GemmProblem& p, GemmUnit unit) {
@@ -446,22 +447,7 @@ int64_t GemmSchedule::InnerSteps(const GemmProblem& p) const {
 std::string GemmSchedule::ToString() const {
   std::string out = kind == GemmKind::kOuter ? Cat("outer ", mr, "x", nv, "v", lanes)
                                              : Cat("inner ", mr, "x", nr, " over ", nv, "v", lanes);
-  switch (unit) {
-    case GemmUnit::kElement:
-      break;
-    case GemmUnit::kBf16Pair:
-      out += " bf16-pairs";
-      break;
-    case GemmUnit::kByteQuad:
-      out += " byte-quads";
-      break;
-    case GemmUnit::kBf16Tile:
-      out += " bf16-tiles";
-      break;
-    case GemmUnit::kByteTile:
-      out += " byte-tiles";
-      break;
-  }
+  if (unit != GemmUnit::kElement) out += Cat(" ", NameOf(unit));
   if (has_head) out += " head";
   switch (b) {
     case GemmB::kInPlace:
@@ -517,9 +503,10 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   const int64_t b_batches = s.b_shared ? 1 : p.BatchSize() / s.row_batches;
   s.pack_b_items = s.b == GemmB::kPrepacked ? b_batches * s.k_blocks * s.n_panels : 0;
   const int64_t b_rows = k + s.k_blocks * s.head_rows();
+  const int64_t b_row_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
   s.packed_b_bytes =
-      s.b == GemmB::kPrepacked ? RoundUp(b_batches * s.n_panels * b_rows * row_bytes, 64) : 0;
-  s.panel_bytes = s.b == GemmB::kPackPanel ? RoundUp((s.kc + s.head_rows()) * row_bytes, 64) : 0;
+      s.b == GemmB::kPrepacked ? RoundUp(b_batches * s.n_panels * b_rows * b_row_bytes, 64) : 0;
+  s.panel_bytes = s.b == GemmB::kPackPanel ? RoundUp((s.kc + s.head_rows()) * b_row_bytes, 64) : 0;
   s.slot_bytes = s.panel_bytes;
   if (s.k_blocks > 1) s.slot_bytes += RoundUp(s.block_m * s.mr * row_bytes, 64);
   s.panel_stride = s.slot_bytes * (s.items_along_m ? s.m_blocks : 1);
@@ -541,7 +528,7 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
   s.f16 = cpu.has_f16;
   s.unit = ChooseUnit(cpu, p);
   if (PrefersInner(cpu, p, s)) {
-    if (IsTile(s.unit)) s.unit = VectorUnit(cpu, s.unit);
+    if (IsTile(s.unit)) s.unit = VectorUnitFor(cpu, p.type, p.FactorOfA(), p.FactorOfB());
     ChooseInner(cpu, p, s);
   } else {
     s.row_batches = p.RowBatches();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernel/schedule/cpu/gemm_unit.h"
 #include "target/target.h"
 #include "tensor/element_type.h"
 
@@ -31,37 +32,6 @@ struct GemmSumLevel {
 
 // Types that products are taken in: f32, f64, s32, u32, s64 and u64.
 bool HasGemm(ElementType type);
-
-// What an instruction adds to each lane of the sums.
-enum class GemmUnit : uint8_t {
-  kElement,   // one product, in the type of the sum
-  kBf16Pair,  // two products of bf16, in f32 (AVX512_BF16)
-  kByteQuad,  // four products of bytes, in 32 bits and exact (AVX512_VNNI)
-  kBf16Tile,  // those of a row and a column of tiles: kTileSteps pairs (AMX_BF16)
-  kByteTile,  // kTileSteps quads (AMX_INT8)
-};
-
-// Rows and columns of the largest tile of AMX, and the steps that one instruction adds.
-inline constexpr int kTileRows = 16, kTileSteps = 16;
-
-constexpr bool IsTile(GemmUnit unit) {
-  return unit == GemmUnit::kBf16Tile || unit == GemmUnit::kByteTile;
-}
-
-// Products of a lane: the elements along k of a packed operand that are one word.
-constexpr int64_t GroupOf(GemmUnit unit) {
-  switch (unit) {
-    case GemmUnit::kElement:
-      return 1;
-    case GemmUnit::kBf16Pair:
-    case GemmUnit::kBf16Tile:
-      return 2;
-    case GemmUnit::kByteQuad:
-    case GemmUnit::kByteTile:
-      return 4;
-  }
-  return 1;
-}
 
 struct GemmProblem {
   ElementType type = ElementType::kF32;  // of products, sums and C; see HasGemm
@@ -216,12 +186,15 @@ struct GemmSchedule {
 // bits however many run. Fails on types that it does not know and on empty results.
 Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem);
 
-// The machine's instruction for sums of a type over products of factors of two types.
-GemmUnit UnitFor(const target::Cpu& cpu, ElementType sum, ElementType a, ElementType b);
-
 // Whether the words of A that a unit multiplies are in memory as they are: neighbours along k, in
 // whole words, of the unit's type.
 bool HasWordsOfA(const GemmProblem& problem, GemmUnit unit);
+
+// The type of the elements of packed B, where several are a word. Bytes that are multiplied as s16
+// are packed as bytes for few rows, as these wait for memory: tiles widen them as they read.
+ElementType PackedTypeOfB(const GemmProblem& problem, GemmUnit unit);
+// Bytes of a word of packed B.
+int64_t PackedWordBytes(const GemmProblem& problem, GemmUnit unit);
 
 // Whether the unit, which multiplies signed bytes by unsigned ones, needs one operand's signs
 // changed: A's of outer products, B's of inner ones.

@@ -150,7 +150,9 @@ bool CpuScheduler::SpoilsGemm(const Kernel& fused, const ir::Instruction& dot) c
 bool CpuScheduler::KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by_side) const {
   const ElementType sum = IsInteger(lhs) ? ElementType::kS32 : ElementType::kF32;
   const GemmUnit unit = UnitFor(cpu_, sum, lhs, rhs);
-  return unit != GemmUnit::kElement && side_by_side % GroupOf(unit) == 0;
+  // Words of windows are read where they are.
+  const bool widens = unit == GemmUnit::kS16Pair && BitWidth(lhs) != 16;
+  return unit != GemmUnit::kElement && !widens && side_by_side % GroupOf(unit) == 0;
 }
 
 bool CpuScheduler::KeepsColumns(int64_t columns, int64_t column_bytes) const {
