@@ -88,6 +88,8 @@ bool IsInMemory(const Instruction& i) {
     case Opcode::kWhile:
     case Opcode::kConditional:
       return true;
+    case Opcode::kBitcast:
+      return IsInMemory(*i.operand(0));
     default:
       return false;
   }

@@ -158,6 +158,30 @@ TEST(Prologues, ManyReadsAreNotWorthIt) {
 }
 
 // Kernels with an epilogue share the code of their gemm if they have the same prologue.
+// Weights of few bits whose groups along the sum have a scale each, as JAX writes them.
+TEST(Prologues, OfScaledGroups) {
+  for (const char* type : {"s8", "s4", "u4"}) {
+    for (bool across : {false, true}) {
+      for (int64_t m : {1, 3}) {
+        auto shape = [&](std::vector<int64_t> sum, int64_t n) {
+          across ? sum.insert(sum.begin(), n) : sum.insert(sum.end(), n);
+          return Cat("[", Join(sum, ","), "]");
+        };
+        const std::string whole = shape({96}, 40), groups = shape({3, 32}, 40);
+        EXPECT_TRUE(CheckText(
+            Cat("HloModule groups\nENTRY main {\n  x = f32[", m, ",96] parameter(0)\n  q = ", type,
+                whole, " parameter(1)\n  s = f32", shape({3}, 40), " parameter(2)\n  f = f32",
+                whole, " convert(q)\n  g = f32", groups, " reshape(f)\n  t = f32", groups,
+                " broadcast(s), dimensions={0,", across ? 1 : 2, "}\n  v = f32", groups,
+                " multiply(g, t)\n  w = f32", whole, " reshape(v)\n  ROOT d = f32[", m,
+                ",40] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={", across ? 1 : 0,
+                "}\n}\n")))
+            << type << across << m;
+      }
+    }
+  }
+}
+
 TEST(Prologues, WithEpilogues) {
   const char text[] = R"(HloModule both
 ENTRY main {
