@@ -66,7 +66,7 @@ typedef int32_t kiln_gpu_library;
  *  Callbacks get the `user_data` next to them. They must not throw, and must not call into objects
  *  in use. Unless `callbacks_from_any_thread` is set, they are called only on threads inside a call
  *  of this library: callbacks due on the library's own threads wait for the next such call, and
- *  asynchronous work with an allocator callback is done by the calling thread. \since 0.1 */
+ *  asynchronous work with an allocator or `run_tasks` is done by the calling thread. \since 0.1 */
 typedef struct kiln_context_options {
   size_t struct_size; /**< set by kiln_context_options_init() */
   int32_t threads;    /**< threads that run kernels, including the caller's: 0 for as many as the
@@ -106,6 +106,16 @@ typedef struct kiln_context_options {
                           would exceed it takes the place of the least recently used ones. 0: by the
                           flag cache_bytes, without it 1 GiB; KILN_CACHE_OFF: no disk cache,
                           whatever the environment says */
+  /** Runs kernels on the caller's threads, in place of threads of the library's own: calls
+   *  task(context, number) for each number in [0, tasks), on any threads and in any order, and
+   *  returns when all calls have returned. Several threads may call it at once, but no task does.
+   *  A task does not fail, and takes no more than 64 KiB of its thread's stack. `threads` says how
+   * many tasks are worth while. NULL: the library's own threads. */
+  void (*run_tasks)(void* user_data, int64_t tasks, void (*task)(void* context, int64_t number),
+                    void* context);
+  void* pool_user_data; /**< the first argument of `run_tasks` */
+  /** Called once after the end of the context; may be NULL. */
+  void (*pool_destroy)(void* user_data);
 } kiln_context_options;
 
 /** As kiln_context_options::cache_bytes: no disk cache. \since 0.1 */
@@ -115,7 +125,7 @@ typedef struct kiln_context_options {
 #define KILN_CONTEXT_OPTIONS_INIT                                                                \
   {                                                                                              \
     sizeof(kiln_context_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, \
-        0, 0, 0, 0                                                                               \
+        0, 0, 0, 0, NULL, NULL, NULL                                                             \
   }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_context_options). NULL, or a

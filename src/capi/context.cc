@@ -131,6 +131,7 @@ Result<ClientOptions> ClientOptionsOf(const kiln_context_options& options,
   KILN_ASSIGN_OR_RETURN(made.cpu_devices, kiln::client::CpuDevicesOf(options.cpu_devices));
   made.callbacks_from_any_thread = options.callbacks_from_any_thread != 0;
   made.allocator = {options.allocate, options.deallocate, options.allocator_user_data};
+  made.pool = {options.run_tasks, options.pool_user_data};
   made.log = options.log;
   made.log_user_data = options.log_user_data;
   if (options.log_level != KILN_LOG_DEFAULT) {
@@ -172,7 +173,9 @@ kiln_error* kiln_context_create(const kiln_context_options* options, kiln_contex
     };
     auto allocator_end = at_end(read.allocator_destroy, read.allocator_user_data);
     auto log_end = at_end(read.log_destroy, read.log_user_data);
+    auto pool_end = at_end(read.pool_destroy, read.pool_user_data);
     if (allocator_end) client->AtEnd(std::move(allocator_end));
+    if (pool_end) client->AtEnd(std::move(pool_end));
     if (log_end) client->AtEnd(std::move(log_end));
     for (const kiln::flags::Message& message : parsed.messages) {
       client->Log(message.is_warning ? LogLevel::kWarning : LogLevel::kInfo, message.text);

@@ -31,7 +31,7 @@ std::vector<std::unique_ptr<runtime::ThreadPool>> MakePools(const ClientOptions&
     const runtime::Range share = runtime::PieceOf(options.threads, options.cpu_devices, i);
     pools.push_back(std::make_unique<runtime::ThreadPool>(
         static_cast<int>(share.end - share.begin),
-        options.cpu_devices > 1 ? Cat("CPU:", i, " worker") : "worker"));
+        options.cpu_devices > 1 ? Cat("CPU:", i, " worker") : "worker", options.pool));
   }
   return pools;
 }

@@ -39,6 +39,7 @@ struct ClientOptions {
   int cpu_devices = 1;
   bool callbacks_from_any_thread = false;
   runtime::AllocatorHooks allocator;
+  runtime::UsersPool pool;  // in place of threads of the library's own that run kernels
   void (*log)(void* user_data, int32_t level, const char* message, size_t length) = nullptr;
   void* log_user_data = nullptr;
   LogLevel log_level = LogLevel::kWarning;  // messages below it are dropped
@@ -104,7 +105,8 @@ class Client : public Counted<Client> {
   // Whether work may be asynchronous: not without a thread for it, or with callbacks not allowed on
   // that thread.
   bool runs_asynchronously() const {
-    return threads() > 1 && (!options_.allocator.allocate || callbacks_from_any_thread());
+    return threads() > 1 &&
+           ((!options_.allocator.allocate && !options_.pool.run) || callbacks_from_any_thread());
   }
 
   // Calls the function at once if this thread may, otherwise during the user's next call. A nested

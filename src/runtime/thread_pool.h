@@ -10,11 +10,19 @@
 
 namespace kiln::runtime {
 
+// Threads of the user's: calls task(context, number) for each number in [0, tasks), and returns
+// when all calls have returned. It may be called by several threads at once.
+struct UsersPool {
+  void (*run)(void* user_data, int64_t tasks, void (*task)(void* context, int64_t number),
+              void* context) = nullptr;
+  void* user_data = nullptr;
+};
+
 class ThreadPool {
  public:
   // `threads` includes the caller's: 1 means that no thread is ever created. The others are created
-  // with the pool, and named "kiln NAME 1" and so on in timelines.
-  explicit ThreadPool(int threads, std::string name = "worker");
+  // with the pool, and named "kiln NAME 1" and so on in timelines; or they are the user's.
+  explicit ThreadPool(int threads, std::string name = "worker", UsersPool users = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -30,6 +38,7 @@ class ThreadPool {
  private:
   struct State;
   const int threads_;
+  const UsersPool users_;
   std::unique_ptr<State> state_;
 };
 

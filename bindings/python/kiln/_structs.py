@@ -236,7 +236,10 @@ class ContextOptions(ctypes.Structure):
                 ('cache_folder_length', c_size_t),
                 ('gpu_library', c_int32),
                 ('cpu_devices', c_int32),
-                ('cache_bytes', c_int64)]
+                ('cache_bytes', c_int64),
+                ('run_tasks', c_void_p),
+                ('pool_user_data', c_void_p),
+                ('pool_destroy', c_void_p)]
 
 
 class Alias(ctypes.Structure):

@@ -23,6 +23,11 @@ void Deallocate(void* user_data, void* memory, size_t bytes, size_t) {
   std::free(memory);
 }
 
+// A pool of the caller's thread, which takes the tasks in the reverse order.
+void RunTasks(void*, int64_t tasks, void (*task)(void* context, int64_t number), void* context) {
+  for (int64_t i = tasks - 1; i >= 0; --i) task(context, i);
+}
+
 void AllocatorEnds(void* user_data) { ++static_cast<ContextState*>(user_data)->allocator_ends; }
 void LogEnds(void* user_data) { ++static_cast<ContextState*>(user_data)->log_ends; }
 
@@ -46,6 +51,7 @@ std::shared_ptr<ContextState> World::MakeContext() {
     state->has_hooks = true;
     if (Chance(40)) state->fail_each = Between(3, 60);
   }
+  if (Chance(15)) options.run_tasks = RunTasks;
   options.allocator_user_data = options.log_user_data = state.get();
   options.allocator_destroy = AllocatorEnds;
   options.log = OnLog;
