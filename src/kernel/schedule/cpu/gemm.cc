@@ -60,7 +60,12 @@ int MostRows(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s
 
 // Estimated cycles of a tile for one step of k: two multiply-adds and two loads per cycle, and
 // chains of additions that must not wait for themselves.
-double StepCycles(int mr, int nv) { return std::max({mr * nv / 2.0, (mr + nv) / 2.0, 4.0}); }
+double StepCycles(GemmUnit unit, int mr, int nv) {
+  // Multiplications take the ports of half of the additions behind them, and vectors of B are
+  // widened.
+  if (unit == GemmUnit::kS16Pair) return 0.7 * mr * nv + 0.25 * mr + 0.6 * nv;
+  return std::max({mr * nv / 2.0, (mr + nv) / 2.0, 4.0});
+}
 
 // Cycles that each tile takes beside its steps: its stores, mostly.
 double TileCycles(int mr, int nv) { return 12 + 0.75 * mr * nv; }
@@ -124,7 +129,7 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
       const double tiles =
           static_cast<double>(CeilDiv(p.m, mr)) * static_cast<double>(CeilDiv(vectors, nv));
       const double k = static_cast<double>(std::max<int64_t>(total_k, 1));
-      double cycles = tiles * (k * StepCycles(mr, nv) + TileCycles(mr, nv));
+      double cycles = tiles * (k * StepCycles(s.unit, mr, nv) + TileCycles(mr, nv));
       if (aliased && mr > 10) cycles *= 1.06;
       if (across) cycles += tiles * k;
       // Panels beyond the first cache take a little of every step.
@@ -315,7 +320,6 @@ bool HasGemm(ElementType type) {
 }
 
 ElementType PackedTypeOfB(const GemmProblem& p, GemmUnit unit) {
-  constexpr int64_t kFewRows = 8;
   switch (unit) {
     case GemmUnit::kElement:
       return p.type;
@@ -325,7 +329,6 @@ ElementType PackedTypeOfB(const GemmProblem& p, GemmUnit unit) {
     case GemmUnit::kF16Tile:
       return ElementType::kF16;
     case GemmUnit::kS16Pair:
-      return p.m * p.RowBatches() <= kFewRows ? p.FactorOfB() : ElementType::kS16;
     case GemmUnit::kByteQuad:
     case GemmUnit::kAnyByteQuad:
     case GemmUnit::kByteTile:

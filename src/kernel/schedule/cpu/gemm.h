@@ -190,8 +190,8 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
 // whole words, of the unit's type.
 bool HasWordsOfA(const GemmProblem& problem, GemmUnit unit);
 
-// The type of the elements of packed B, where several are a word. Bytes that are multiplied as s16
-// are packed as bytes for few rows, as these wait for memory: tiles widen them as they read.
+// The type of the elements of packed B. Bytes that are multiplied as s16 are packed as they are,
+// for half of the memory and its traffic: tiles widen them as they read.
 ElementType PackedTypeOfB(const GemmProblem& problem, GemmUnit unit);
 // Bytes of a word of packed B.
 int64_t PackedWordBytes(const GemmProblem& problem, GemmUnit unit);
