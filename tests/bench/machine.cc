@@ -152,10 +152,11 @@ __attribute__((target("avx512f,avx512vnni"), noinline)) double ByteRounds(int64_
 
 // Products of pairs of s16, which two instructions add.
 __attribute__((target("avx2"), noinline)) double S16Rounds(int64_t rounds) {
-  constexpr int kPairChains = 8;  // with the products between they fill the registers
+  constexpr int kPairChains = 6;  // with the products between they fill the registers
   __m256i sums[kPairChains] = {};
   __m256i factor = _mm256_set1_epi32(0x00010002);
   for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 6
     for (__m256i& sum : sums) {
       asm volatile("" : "+x"(factor));  // or one product would do for all
       sum = _mm256_add_epi32(sum, _mm256_madd_epi16(factor, factor));

@@ -235,9 +235,11 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
   if (!b_constant) return Traffic::kBlock;
   if (resident) return Traffic::kResident;
   // Nothing prefetches the first block of each thread, so that it should be small. Every panel has
-  // A read again, for which the third cache is fast enough.
-  const bool a_in_l3 = a_bytes <= cpu.l3_bytes / 2;
-  return a_in_l3 ? Traffic::kPass : Traffic::kBlock;
+  // A read again, for which the third cache is fast enough; it is not where each word meets 16
+  // columns as fast as pairs do.
+  const bool waits = s.unit == GemmUnit::kS16Pair && s.nv * s.lanes <= 16;
+  const int64_t most = waits ? 2 * cpu.l2_bytes : cpu.l3_bytes / 2;
+  return a_bytes <= most ? Traffic::kPass : Traffic::kBlock;
 }
 
 // Cuts a long sum, so that a few packed panels of a block stay in the second cache.
