@@ -23,7 +23,10 @@ constexpr int64_t kManyRows = 8;
 constexpr int64_t kMaxItems = 16;
 // Where no more than this part of a row is wanted, the rest need not be sorted.
 constexpr int64_t kSelectPart = 16;
-constexpr int64_t kMinCandidates = 256;
+// Candidates beside those that are wanted: more of them are sorted less often, and the first ones
+// in any case, which are a good part of a short row.
+constexpr int64_t kFewestCandidates = 32, kMostCandidates = 256;
+constexpr int64_t kCandidatesPart = 32;
 // The minimal work of a task, in elements of radix passes or of merge levels, and about how long it
 // takes.
 constexpr double kTaskSteps = 16 << 10, kTaskMicroseconds = 10;
@@ -63,7 +66,8 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
     s.key_bits = static_cast<int>(8 * ByteWidth(value.nodes[value.results[0]].type));
     s.place_bits = sort.key->is_element ? 0 : s.key_bits > 32 ? 64 : 32;
     s.select = s.place_bits > 0 && sort.keep > 0 && sort.keep <= n / kSelectPart;
-    s.candidates = s.select ? Aligned(sort.keep + std::max(sort.keep, kMinCandidates)) : 0;
+    const int64_t beside = std::clamp(n / kCandidatesPart, kFewestCandidates, kMostCandidates);
+    s.candidates = s.select ? Aligned(sort.keep + std::max(sort.keep, beside)) : 0;
     s.partition = s.place_bits == 0 && s.key_bits >= 32 && cpu.has_masks &&
                   cpu.vector_bytes >= 64 && cpu.Has("avx512f");
     s.radix = n >= kMinRadix && !s.select && !s.partition;
