@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/strings.h"
+#include "tensor/shape.h"
 
 namespace kiln::kernel {
 namespace {
@@ -330,6 +331,39 @@ std::vector<Index> Delinearise(const Index& offset, std::span<const int64_t> dim
     stride *= std::max<int64_t>(dims[i], 1);
   }
   return indices;
+}
+
+std::vector<Index> Reshaped(std::span<const Index> indices, std::span<const int64_t> from,
+                            std::span<const int64_t> to) {
+  std::vector<Index> result;
+  size_t i = 0, j = 0;
+  while (i < from.size() && j < to.size()) {
+    const size_t first_from = i, first_to = j;
+    int64_t size = from[i++], to_size = to[j++];
+    while (size != to_size) {
+      if (size < to_size ? i == from.size() : j == to.size()) break;
+      if (size < to_size) {
+        size *= from[i++];
+      } else {
+        to_size *= to[j++];
+      }
+    }
+    // What is left has one element, or there is none at all.
+    if (i == from.size()) j = to.size();
+    if (j == to.size()) i = from.size();
+    const auto group = indices.subspan(first_from, i - first_from);
+    const auto dims = to.subspan(first_to, j - first_to);
+    if (group.size() == 1 && dims.size() == 1) {
+      result.push_back(dims[0] <= 1 ? Index(0) : group[0]);
+      continue;
+    }
+    const std::vector<int64_t> strides = RowMajorStrides(from.subspan(first_from, group.size()));
+    for (Index& index : Delinearise(Linearise(group, strides), dims)) {
+      result.push_back(std::move(index));
+    }
+  }
+  result.resize(to.size());
+  return result;
 }
 
 }  // namespace kiln::kernel

@@ -91,5 +91,9 @@ class Index {
 // Row-major: the offset of an index vector, and the index vector of an offset.
 Index Linearise(std::span<const Index> indices, std::span<const int64_t> strides);
 std::vector<Index> Delinearise(const Index& offset, std::span<const int64_t> dims);
+// The same element's indices in an array of as many elements in the same order. Dimensions that the
+// two arrays share keep their indices.
+std::vector<Index> Reshaped(std::span<const Index> indices, std::span<const int64_t> from,
+                            std::span<const int64_t> to);
 
 }  // namespace kiln::kernel

@@ -150,9 +150,7 @@ Result<NodeId> StageValues::Compute(const Instruction& instruction, const std::v
     case Opcode::kReshape: {
       std::vector<int64_t> from = instruction.operand(0)->shape().dims();
       std::vector<int64_t> to = shape.dims();
-      return At(*instruction.operand(0),
-                from == to ? index : Delinearise(Linearise(index, RowMajorStrides(to)), from),
-                guard);
+      return At(*instruction.operand(0), Reshaped(index, to, from), guard);
     }
     case Opcode::kTranspose: {
       std::vector<Index> from(index.size());
