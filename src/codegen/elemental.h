@@ -37,10 +37,9 @@ llvm::Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType ty
 // x * y + z, rounded once; for machines that have it.
 llvm::Value* EmitFma(Builder& b, llvm::Value* x, llvm::Value* y, llvm::Value* z);
 
-// Maxima (or minima) of numbers without regard for NaNs, which may be lost: many can be folded, and
-// NaNs sought beside them, in half the time. Where the machine has an instruction for it, which
-// HasExtremumOfNumbers tells.
-bool HasExtremumOfNumbers(ElementType type, MathOptions math);
+// Maxima (or minima) of numbers: of a NaN they make any value. Many can be folded, and NaNs sought
+// beside them, in half the time.
+bool HasExtremumOfNumbers(ElementType type);
 llvm::Value* EmitExtremumOfNumbers(Builder& b, llvm::Value* x, llvm::Value* y, bool maximum,
                                    MathOptions math);
 

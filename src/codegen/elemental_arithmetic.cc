@@ -136,13 +136,21 @@ Value* EmitIntPower(Builder& b, Value* x, Value* y, bool is_signed) {
 
 namespace kiln::codegen {
 
-bool HasExtremumOfNumbers(ElementType type, MathOptions math) {
-  return math.has_avx512 && (type == ElementType::kF32 || IsHalf(type));
-}
+bool HasExtremumOfNumbers(ElementType type) { return type == ElementType::kF32 || IsHalf(type); }
 
 llvm::Value* EmitExtremumOfNumbers(Builder& b, llvm::Value* x, llvm::Value* y, bool maximum,
                                    MathOptions math) {
-  return MathEmitter(b, math).ExtremumOfNumbers(x, y, maximum);
+  if (math.has_avx512) return MathEmitter(b, math).ExtremumOfNumbers(x, y, maximum);
+  // An instruction each, of which either gives its second operand where both are equal: zeros, of
+  // which 'and' finds the positive one and 'or' the negative, or the same bits.
+  auto greater = [&](llvm::Value* v, llvm::Value* w) {
+    return b.CreateBitCast(
+        b.CreateSelect(maximum ? b.CreateFCmpOGT(v, w) : b.CreateFCmpOLT(v, w), v, w),
+        elemental::IntOf(x->getType()));
+  };
+  llvm::Value *first = greater(x, y), *second = greater(y, x);
+  return b.CreateBitCast(maximum ? b.CreateAnd(first, second) : b.CreateOr(first, second),
+                         x->getType());
 }
 
 }  // namespace kiln::codegen

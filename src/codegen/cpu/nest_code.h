@@ -54,6 +54,9 @@ class NestCode {
                      const std::function<void()>& point);
   // Calls `emit` in the code of each of the schedule's cases from `first` on, before `end`.
   void EmitCases(size_t first, size_t end, const std::function<void()>& emit);
+  // Calls `emit` with the loop's part of each case, whose code that is.
+  void EmitPieces(const OuterLoop& loop,
+                  const std::function<void(const NestEmitter::Range&)>& emit);
 
   // --- Rows that go through the stages as through a pipeline: in a round the last stage has a row,
   // the stage before it the next row, and so on. Each stage has an emitter of its own.
@@ -162,9 +165,17 @@ class NestCode {
 
   // Maxima as one folds them wait twice as long for each other as without regard for NaNs.
   bool SeeksNans(const Reduction& r, size_t result, bool own) const {
-    return own && cpu_.has_masks && schedule_.vector_width >= 4 &&
-           (r.combiner.kind == Combiner::Kind::kMax || r.combiner.kind == Combiner::Kind::kMin) &&
-           HasExtremumOfNumbers(r.types[result], MathOf(cpu_));
+    return own && schedule_.vector_width >= 4 && IsExtremum(r, result);
+  }
+  static bool IsExtremum(const Reduction& r, size_t result) {
+    return (r.combiner.kind == Combiner::Kind::kMax || r.combiner.kind == Combiner::Kind::kMin) &&
+           HasExtremumOfNumbers(r.types[result]);
+  }
+  // A vector that tells of NaNs: a mask register's, or else lanes of all bits or none.
+  Value* AsNans(Value* condition) {
+    if (cpu_.has_masks) return condition;
+    auto* vector = llvm::cast<llvm::FixedVectorType>(condition->getType());
+    return b().CreateSExt(condition, llvm::VectorType::get(b().getInt32Ty(), vector));
   }
   // Where the vectors that tell of NaNs begin.
   size_t FirstNan(StageId s, bool own, const Values& carried) const;
@@ -180,6 +191,8 @@ class NestCode {
 
   // Lanes in which a copy's input is NaN: one comparison tells of two copies.
   Value* AnyNan(StageId s, const Reduction& r, size_t result);
+  // The rows of a strip at hand, combined.
+  Value* ExtremumOfRows(StageId s, const Reduction& r, size_t result);
   void FoldGeneral(StageId s, const Reduction& r, int copy, size_t at, size_t per_result,
                    Values& carried);
 

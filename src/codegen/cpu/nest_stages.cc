@@ -93,7 +93,9 @@ Values NestCode::Start(StageId s, bool own, bool partial) {
         e_->Fail(Internal("kernel ", kernel_.name, ": a general reduction cannot be cut"));
         identity = llvm::Constant::getNullValue(RegisterType(b().getContext(), r.types[k]));
       }
-      if (SeeksNans(r, k, own)) nans.push_back(Splat(b(), b().getFalse(), schedule_.vector_width));
+      if (SeeksNans(r, k, own)) {
+        nans.push_back(AsNans(Splat(b(), b().getFalse(), schedule_.vector_width)));
+      }
       size_t count = PerResult(s, own);
       for (size_t i = 0; i < count; ++i) {
         if (own) {
@@ -130,8 +132,14 @@ void NestCode::Fold(StageId s, bool own, Values& carried) {
     for (size_t k = 0; k < r.inputs.size(); ++k, at += per_result) {
       bool scalar_tail = own && !vectors(), seeks_nans = SeeksNans(r, k, own);
       if (seeks_nans) {
+        // The scalar behind the vectors keeps its own.
         Value*& nan = carried[nans++];
-        nan = b().CreateOr(nan, AnyNan(s, r, k));
+        if (!scalar_tail) nan = b().CreateOr(nan, AsNans(AnyNan(s, r, k)));
+        seeks_nans = !scalar_tail;
+      }
+      if (!own && e_->tiled() && vectors() && !r.guard.valid() && IsExtremum(r, k)) {
+        carried[at] = Combine(r, k, false, carried[at], ExtremumOfRows(s, r, k));
+        continue;
       }
       for (int u = 0; u < e_->copies(); ++u) {
         Value*& accumulator = carried[scalar_tail ? at + per_result - 1 : at + Place(u)];
@@ -162,6 +170,18 @@ Value* NestCode::AnyNan(StageId s, const Reduction& r, size_t result) {
     add(pairs ? nan : b().CreateAnd(nan, e_->Use(s, r.guard, u, true)));
   }
   return e_->mask() ? b().CreateAnd(any, e_->mask()) : any;
+}
+
+Value* NestCode::ExtremumOfRows(StageId s, const Reduction& r, size_t result) {
+  Values rows;
+  for (int u = 0; u < e_->copies(); ++u) rows.push_back(e_->Use(s, r.inputs[result], u, true));
+  for (size_t n = rows.size(); n > 1; n -= n / 2) {
+    for (size_t i = 0; i < n / 2; ++i) {
+      rows[i] = Combine(r, result, true, rows[i], rows[i + n - n / 2]);
+    }
+  }
+  llvm::Constant* nan = llvm::ConstantFP::getNaN(rows[0]->getType());
+  return b().CreateSelect(AnyNan(s, r, result), nan, rows[0]);
 }
 
 void NestCode::FoldGeneral(StageId s, const Reduction& r, int copy, size_t at, size_t per_result,
@@ -222,7 +242,8 @@ void NestCode::Finish(StageId s, bool own, bool partial, const Values& carried) 
         Value* total = CombineTree(reductions[r], k, seeks_nans, std::move(values));
         if (seeks_nans) {
           llvm::Constant* nan = llvm::ConstantFP::getNaN(total->getType());
-          total = b().CreateSelect(b().CreateOrReduce(carried[nans++]), nan, total);
+          Value* any = b().CreateIsNotNull(b().CreateOrReduce(carried[nans++]));
+          total = b().CreateSelect(any, nan, total);
         }
         if (tail) total = EmitCombine(b(), kind, type, total, tail, MathOf(cpu_));
         if (!partial) {
