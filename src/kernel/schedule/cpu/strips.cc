@@ -14,6 +14,9 @@ constexpr int64_t kMostSumsBytes = 16 << 10;
 // Pieces of memory of a page are as good as longer ones, and of a few lines nearly so.
 constexpr int64_t kWidestBytes = 4096;
 constexpr int64_t kNarrowestBytes = 512;
+// Rows as short as this are combined as columns, transposed in registers: to combine the lanes of a
+// row's vector takes longer than the row does.
+constexpr int64_t kLongestShortRow = 32;
 // Fewer rows than these are read side by side.
 constexpr int64_t kFewestRows = 32;
 // Items that suffice for the threads of most machines; of those with scratch there are no more.
@@ -214,9 +217,24 @@ class Strips {
     int64_t others = 1;
     for (VariableId v : IdRange(VariableId(0), vector_)) others *= Extent(v);
     const int64_t for_items = CeilDiv(extent * others, kItemsWanted);
-    most = std::min(most, std::max(for_items, kNarrowestBytes / widest));
+    // Rows cut into chunks make items of long pieces of memory.
+    if (!IsCutIntoChunks()) most = std::min(most, std::max(for_items, kNarrowestBytes / widest));
     most = std::max(most / step * step, step);
     s_.strips.width = CeilDiv(CeilDiv(extent, CeilDiv(extent, most)), step) * step;
+  }
+
+  // Whether a single walk over many rows makes chunks enough (`split` of the nest's schedule).
+  bool IsCutIntoChunks() const {
+    const Stage& first = kernel_.stages.front();
+    if (!kept_.empty() || first.reductions.empty() || first.variables.empty()) return false;
+    for (StageId s : kernel_.stages.ids(StageId(1))) {
+      if (!kernel_.stages[s].variables.empty()) return false;
+    }
+    const auto is_general = [](const Reduction& r) {
+      return r.combiner.kind == Combiner::Kind::kGeneral;
+    };
+    return std::ranges::none_of(first.reductions, is_general) &&
+           Extent(first.variables[0]) >= kItemsWanted * kFewestRows;
   }
 
   void ChooseItems() {
@@ -305,17 +323,20 @@ bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, VariableId ve
   if (vector_width < 4 || vector_width > kLargestSquare) return false;
   if (kernel.bytes_read + kernel.bytes_written <= cpu.l1_bytes) return false;
   if (kernel.variables[vector].extent < vector_width) return false;
-  bool along = false, across = false;
+  bool along = false, across = false, reduced = false;
+  int64_t longest = 0;
   for (const Stage& stage : kernel.stages) {
     if (stage.variables.empty()) continue;
     const VariableId last = stage.variables.back();
     if (kernel.variables[last].extent < vector_width) return false;
+    longest = std::max(longest, kernel.PointsOf(stage.variables));
+    reduced |= !stage.reductions.empty();
     ForEachAccess(stage, [&](ParamId, const Index& index, bool) {
       along |= index.StrideOf(vector) == 1 && index.StrideOf(last).value_or(0) != 0;
       across |= IsSquareInStrips(stage, index, vector);
     });
   }
-  return along && across;
+  return across && (along || (reduced && longest <= kLongestShortRow));
 }
 
 bool IsSquareInStrips(const Stage& stage, const Index& index, VariableId vector) {
