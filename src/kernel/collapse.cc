@@ -133,6 +133,14 @@ bool MergeOne(Kernel& kernel, const std::vector<VariableId>& run) {
 // Shorter pieces are no vectors.
 constexpr int64_t kShortestPiece = 16;
 
+// Whether pieces are so short that vectors go across them, and are put together where they are
+// stored.
+bool AreInterleaved(const Kernel& kernel, VariableId v, int64_t piece) {
+  return piece >= 2 && piece <= kMostInterleaved && kernel.variables[v].extent / piece >= 16 &&
+         std::ranges::all_of(kernel.stages[StageId(0)].stores,
+                             [&](const Store& store) { return store.index.StrideOf(v) == 1; });
+}
+
 // The divisor of all quotients and remainders that the variable is in alone; 0 without any.
 int64_t PieceOf(Kernel& kernel, VariableId v) {
   int64_t piece = 0;
@@ -163,7 +171,8 @@ void SplitPieces(Kernel& kernel) {
   }
   const VariableId v = kernel.LastOuter(), in_piece(kernel.outer);
   const int64_t extent = kernel.variables[v].extent, piece = PieceOf(kernel, v);
-  if (piece < kShortestPiece || piece >= extent || extent % piece != 0) return;
+  if (piece < 2 || piece >= extent || extent % piece != 0) return;
+  if (piece < kShortestPiece && !AreInterleaved(kernel, v, piece)) return;
   IdVector<VariableId, Index> replacements;
   for (VariableId other : kernel.variables.ids()) {
     replacements.push_back(Index::Variable(other, kernel.variables[other].extent));

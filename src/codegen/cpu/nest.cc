@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "base/strings.h"
 #include "codegen/cpu/nest_code.h"
@@ -117,7 +118,8 @@ void NestCode::EmitItem(Value* item) {
 void NestCode::EmitOuter(std::vector<OuterLoop> loops, const std::function<void()>& point) {
   // The vector variable's loop goes inside all others but that of tiles.
   auto depth = [&](const OuterLoop& l) {
-    return l.variable == vector_variable() ? 1 : l.variable == schedule_.tile_variable ? 2 : 0;
+    if (l.variable == vector_variable()) return 1;
+    return l.variable == schedule_.tile_variable || l.variable == schedule_.interleaved ? 2 : 0;
   };
   std::stable_sort(loops.begin(), loops.end(),
                    [&](const OuterLoop& a, const OuterLoop& b) { return depth(a) < depth(b); });
@@ -134,12 +136,20 @@ void NestCode::EmitOuterFrom(const std::vector<OuterLoop>& loops, size_t at,
   const OuterLoop& loop = loops[at];
   Values none;
   if (loop.variable == vector_variable()) {
-    e_->VectorLoop(loop.variable, loop.range, schedule_.vector_width, schedule_.stages.front(),
-                   none, [&](Values&) { EmitOuterFrom(loops, at + 1, point); });
-    return;
+    const auto vectors = [&](const Range& range) {
+      e_->VectorLoop(loop.variable, range, schedule_.vector_width, schedule_.stages.front(), none,
+                     [&](Values&) { EmitOuterFrom(loops, at + 1, point); });
+    };
+    if (schedule_.cases.variable != loop.variable) return vectors(loop.range);
+    return EmitPieces(loop, vectors);
   }
   if (loop.variable == schedule_.tile_variable) {
     return e_->TileLoop(loop.variable, loop.range, point);
+  }
+  if (loop.variable == schedule_.interleaved) {
+    e_->EmitReadyInAll();
+    const auto count = static_cast<int>(kernel_.variables[loop.variable].extent);
+    return e_->TilePoints(loop.variable, e_->Int(0), count, point);
   }
   if (schedule_.pipelined && at + 1 == loops.size()) return EmitRows(loop);
   e_->ScalarLoop(loop.variable, loop.range, none, [&](Values&) {
@@ -164,6 +174,28 @@ void NestCode::EmitCases(size_t first, size_t end, const std::function<void()>& 
   emit();
   e_->CloseCase();
   e_->Rewind(mark);
+}
+
+void NestCode::EmitPieces(const OuterLoop& loop, const std::function<void(const Range&)>& emit) {
+  const auto& begins = schedule_.cases.begins;
+  const int64_t extent = kernel_.variables[loop.variable].extent;
+  for (size_t i = 0; i < begins.size(); ++i) {
+    NestEmitter::Mark mark = e_->GetMark();
+    const int64_t first = begins[i], last = i + 1 < begins.size() ? begins[i + 1] : extent;
+    Range piece{e_->Int(first), e_->Int(last), last - first, first == 0 ? last : first};
+    if (!loop.whole) {
+      piece.begin = EmitMax(b(), loop.range.begin, piece.begin);
+      piece.end = EmitMax(b(), EmitMin(b(), loop.range.end, piece.end), piece.begin);
+      piece.multiple = 1;
+      piece.aligned = std::gcd(piece.aligned, loop.range.aligned);
+      piece.maybe_empty = true;
+    }
+    e_->OpenCase(first);
+    e_->EmitReadyInAll();
+    emit(piece);
+    e_->CloseCase();
+    e_->Rewind(mark);
+  }
 }
 
 void NestCode::PrepareSplit() {
@@ -314,6 +346,13 @@ Status Check(const Kernel& kernel, const CpuNestSchedule& schedule) {
       if (!kernel.stages[s].variables.empty()) return fail("tiles around inner loops");
       if (schedule.stages[s].unroll != 1) return fail("tiles that are unrolled");
     }
+  }
+  if (const VariableId side = schedule.interleaved; side.valid()) {
+    const bool fits = kernel.IsOuter(side) && side != outer_vector && outer_vector.valid() &&
+                      side.value() >= schedule.parallel && !schedule.tile_variable.valid() &&
+                      kernel.stages.size() == 1 && kernel.stages.front().variables.empty() &&
+                      schedule.stages.front().unroll == 1;
+    if (!fits) return fail("interleaved vectors");
   }
   if (schedule.panels && (!schedule.tile_variable.valid() || schedule.parallel > 0)) {
     return fail("panels without tiles, or of parallel variables");

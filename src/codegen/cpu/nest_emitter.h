@@ -240,7 +240,8 @@ class NestEmitter {
   void EmitNode(StageId stage, NodeId node);
   // A node's value from here on, which is stored where later stages want it.
   void AddValue(StageId stage, NodeId node, Lanes value);
-  // A test of a case, or a select by one: a constant, or one of its operands. Null for others.
+  // A test of a case, or a select or an 'and' by one: a constant, or one of its operands. Null for
+  // others.
   std::optional<Lanes> InCase(StageId stage, const kernel::Node& node);
   bool IsTestOfCase(const kernel::Node& node) const;
   void EmitReciprocalAhead(StageId stage, NodeId node);
@@ -278,6 +279,15 @@ class NestEmitter {
                     bool nontemporal);
   void KeepStrips(const kernel::CpuNestSchedule& schedule);
   bool IsSquare(const Address& address) const;
+  // Whether vectors of the copies are side by side in memory, element by element.
+  bool IsInterleaved(const Address& address) const;
+  // A vector of places of vectors one after another.
+  llvm::Value* Pick(const Values& from, const std::function<int64_t(int64_t lane)>& place);
+  Values LoadInterleaved(const Address& address, ElementType type);
+  void StoreInterleaved(const Address& address, ElementType type, const Values& values,
+                        bool nontemporal);
+  // Every so many elements.
+  llvm::Value* LoadStrided(const Address& address, ElementType type);
   // Rows of a square as its columns.
   void Transpose(Values& rows, ElementType type);
   // The vectors of all copies, loaded along the tile variable and transposed.

@@ -52,7 +52,7 @@ NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedu
   }
   for (VariableId v : kernel_.OuterVariables()) {
     bool taken = std::find(numbered.begin(), numbered.end(), v) != numbered.end();
-    if (!taken) item.loops.push_back({v, FullRange(v)});
+    if (!taken) item.loops.push_back({v, FullRange(v), /*whole=*/true});
   }
   return item;
 }

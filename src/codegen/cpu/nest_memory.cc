@@ -4,6 +4,7 @@
 
 #include "codegen/cpu/nest_emitter.h"
 #include "codegen/cpu/transpose.h"
+#include "kernel/collapse.h"
 #include "kernel/schedule/cpu/alignment.h"
 #include "llvm/IR/InlineAsm.h"
 #include "program/program.h"
@@ -151,6 +152,10 @@ Value* NestEmitter::VectorLoad(const Address& address, ElementType type, Value* 
     }
     return backwards ? reverse(loaded) : loaded;
   }
+  if (!address.offsets && !mask && address.stride > 1 &&
+      address.stride <= kernel::kMostInterleaved) {
+    return LoadStrided(address, type);
+  }
   Value* pointers = GatherPointers(address, type);
   if (mask || (cpu_.has_masks && size >= 4)) {
     if (!mask) mask = Splat(b_, b_.getTrue(), width_);
@@ -199,6 +204,80 @@ void NestEmitter::AlignedStore(Value* value, Value* pointer, ElementType type, i
   store->setMetadata(
       llvm::LLVMContext::MD_nontemporal,
       llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+}
+
+bool NestEmitter::IsInterleaved(const Address& address) const {
+  return tile_variable_.valid() && width_ > 1 && !address.offsets && !mask_ &&
+         address.tile_stride == 1 && address.stride == copies_;
+}
+
+Value* NestEmitter::Pick(const Values& from, const std::function<int64_t(int64_t lane)>& place) {
+  Value* picked = nullptr;
+  for (size_t k = 0; k < from.size(); ++k) {
+    // What is not of this vector has been picked before, or will be.
+    std::vector<int> lanes;
+    bool any = false;
+    for (int64_t l = 0; l < width_; ++l) {
+      const int64_t vector = place(l) / width_, lane = place(l) % width_;
+      const bool here = vector == static_cast<int64_t>(k);
+      any |= here;
+      lanes.push_back(static_cast<int>(here ? lane + (picked ? width_ : 0)
+                                       : picked && vector < static_cast<int64_t>(k)
+                                           ? l
+                                           : llvm::PoisonMaskElem));
+    }
+    if (!any) continue;
+    picked = picked ? b_.CreateShuffleVector(picked, from[k], lanes)
+                    : b_.CreateShuffleVector(from[k], lanes);
+  }
+  return picked;
+}
+
+Values NestEmitter::LoadInterleaved(const Address& address, ElementType type) {
+  llvm::Type* element = MemoryType(b_.getContext(), type);
+  auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
+  Values loaded, values;
+  for (int u = 0; u < copies_; ++u) {
+    loaded.push_back(b_.CreateAlignedLoad(vector,
+                                          b_.CreateGEP(element, address.pointer, Int(u * width_)),
+                                          llvm::Align(ByteWidth(type))));
+  }
+  for (int u = 0; u < copies_; ++u) {
+    values.push_back(Pick(loaded, [&](int64_t lane) { return lane * copies_ + u; }));
+  }
+  return values;
+}
+
+void NestEmitter::StoreInterleaved(const Address& address, ElementType type, const Values& values,
+                                   bool nontemporal) {
+  llvm::Type* element = MemoryType(b_.getContext(), type);
+  for (int u = 0; u < copies_; ++u) {
+    Value* stored = Pick(values, [&](int64_t lane) {
+      const int64_t at = u * width_ + lane;
+      return at % copies_ * width_ + at / copies_;
+    });
+    AlignedStore(stored, b_.CreateGEP(element, address.pointer, Int(u * width_)), type,
+                 ByteWidth(type), nontemporal);
+  }
+}
+
+Value* NestEmitter::LoadStrided(const Address& address, ElementType type) {
+  llvm::Type* element = MemoryType(b_.getContext(), type);
+  auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
+  const int64_t stride = address.stride;
+  // None goes beyond the last element.
+  const auto begin = [&](int64_t k) {
+    return std::min(k * width_, stride * (width_ - 1) + 1 - width_);
+  };
+  Values loaded;
+  for (int64_t k = 0; k < stride; ++k) {
+    Value* pointer = b_.CreateGEP(element, address.pointer, Int(begin(k)));
+    loaded.push_back(b_.CreateAlignedLoad(vector, pointer, llvm::Align(ByteWidth(type))));
+  }
+  return Pick(loaded, [&](int64_t lane) {
+    const int64_t at = lane * stride, k = at / width_;
+    return k * width_ + at - begin(k);
+  });
 }
 
 bool NestEmitter::IsSquare(const Address& address) const {
@@ -281,12 +360,25 @@ Lanes NestEmitter::LoadFrom(Access& access, const Lanes& guard) {
         result.copies.push_back(FromMemory(b_, v, access.type, MathOf(cpu_)));
       }
       return result;
+    } else if (IsInterleaved(address)) {
+      for (Value* v : LoadInterleaved(address, access.type)) {
+        result.copies.push_back(FromMemory(b_, v, access.type, MathOf(cpu_)));
+      }
+      return result;
     }
   }
   for (int u = 0; u < (result.vector ? copies_ : 1); ++u) {
     Value* mask = result.vector && !access.padded ? mask_ : nullptr;
     Value* condition = guard.known() && !guard.vector ? guard.copies[0] : nullptr;
-    if (guard.vector) {
+    // A test that all lanes have in common, of points side by side.
+    llvm::Constant* test = guard.vector ? llvm::dyn_cast<llvm::Constant>(guard.Copy(u)) : nullptr;
+    if (test && test->isNullValue()) {
+      llvm::Constant* zero = llvm::Constant::getNullValue(
+          llvm::FixedVectorType::get(element, static_cast<unsigned>(width_)));
+      result.copies.push_back(FromMemory(b_, zero, access.type, MathOf(cpu_)));
+      continue;
+    }
+    if (guard.vector && !(test && test->isAllOnesValue())) {
       mask = mask ? b_.CreateAnd(mask, guard.Copy(u)) : guard.Copy(u);
       if (!varies) condition = b_.CreateOrReduce(mask);
     }
@@ -317,7 +409,8 @@ Lanes NestEmitter::LoadFrom(Access& access, const Lanes& guard) {
     }
     if (result.vector && !varies) {
       value = Splat(b_, value, width_);
-      value = b_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
+      llvm::Constant* zero = llvm::Constant::getNullValue(value->getType());
+      if (mask) value = b_.CreateSelect(mask, value, zero);
     }
     result.copies.push_back(FromMemory(b_, value, access.type, MathOf(cpu_)));
   }
@@ -334,12 +427,15 @@ void NestEmitter::StoreTo(Access& access, const Lanes& value) {
     mask = mask ? b_.CreateAnd(mask, all) : all;
   }
   if (vector && tiled()) {
-    if (Address address = AddressOf(access, 0); IsSquare(address)) {
+    Address address = AddressOf(access, 0);
+    const bool square = IsSquare(address);
+    if (square || (IsInterleaved(address) && !mask)) {
       Values rows;
       for (int u = 0; u < copies_; ++u) {
         Value* v = value.vector ? value.Copy(u) : Splat(b_, value.Copy(u), width_);
         rows.push_back(ToMemory(b_, v, access.type, MathOf(cpu_)));
       }
+      if (!square) return StoreInterleaved(address, access.type, rows, nontemporal);
       return StoreSquare(address, access.type, std::move(rows), nontemporal);
     }
   }

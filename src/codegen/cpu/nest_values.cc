@@ -420,11 +420,23 @@ std::optional<Lanes> NestEmitter::InCase(StageId stage, const Node& node) {
     const int64_t place = node.index.constant() + *case_;
     return Lanes{{b_.getInt1(place >= 0 && place < node.bound)}};
   }
-  if (node.kind != Node::Kind::kOp || node.opcode != Opcode::kSelect) return std::nullopt;
-  const Lanes& test = values_[stage][node.operands[0]];
-  auto* constant = test.vector ? nullptr : llvm::dyn_cast<llvm::ConstantInt>(test.copies[0]);
-  if (!constant) return std::nullopt;
-  return values_[stage][node.operands[constant->isZero() ? 2 : 1]];
+  if (node.kind != Node::Kind::kOp) return std::nullopt;
+  const auto known = [&](size_t operand) {
+    const Lanes& test = values_[stage][node.operands[operand]];
+    return test.vector ? nullptr : llvm::dyn_cast<llvm::ConstantInt>(test.copies[0]);
+  };
+  if (node.opcode == Opcode::kSelect) {
+    llvm::ConstantInt* test = known(0);
+    if (!test) return std::nullopt;
+    return values_[stage][node.operands[test->isZero() ? 2 : 1]];
+  }
+  if (node.opcode != Opcode::kAnd || !IsPred(node.type)) return std::nullopt;
+  for (size_t i : {0, 1}) {
+    if (llvm::ConstantInt* test = known(i)) {
+      return values_[stage][node.operands[test->isZero() ? i : 1 - i]];
+    }
+  }
+  return std::nullopt;
 }
 
 void NestEmitter::EmitNode(StageId stage, NodeId n) {

@@ -11,6 +11,8 @@ namespace {
 constexpr int64_t kLeastTests = 6;
 constexpr size_t kMostCases = 128;
 constexpr int64_t kLeastPoints = 256;
+// Along vectors each piece has loops of its own.
+constexpr size_t kMostVectorCases = 16;
 
 // Of the only variable of a test, which counts up.
 std::optional<VariableId> TestedBy(const Node& n) {
@@ -18,6 +20,33 @@ std::optional<VariableId> TestedBy(const Node& n) {
   const Index::Term& term = n.index.terms()[0];
   if (term.coefficient != 1 || term.atom.kind != Atom::Kind::kVariable) return std::nullopt;
   return term.atom.variable;
+}
+
+struct Tests {
+  int64_t count = 0;
+  std::set<int64_t> begins = {0};  // of the pieces that they tell apart
+};
+
+Tests TestsOf(const Kernel& kernel, const Stage& stage, VariableId v) {
+  Tests tests;
+  for (const Node& n : stage.nodes) {
+    if (TestedBy(n) != v) continue;
+    ++tests.count;
+    for (int64_t at : {-n.index.constant(), n.bound - n.index.constant()}) {
+      if (at > 0 && at < kernel.variables[v].extent) tests.begins.insert(at);
+    }
+  }
+  return tests;
+}
+
+// Whether most points are in whole vectors that no piece's end cuts.
+bool MostInVectors(const std::set<int64_t>& begins, int64_t extent, int64_t width) {
+  int64_t points = 0;
+  for (auto at = begins.begin(); at != begins.end(); ++at) {
+    const int64_t end = std::next(at) == begins.end() ? extent : *std::next(at);
+    points += (end - *at) / width * width;
+  }
+  return points >= extent / 2;
 }
 
 }  // namespace
@@ -31,24 +60,24 @@ CpuCases CasesOf(const Kernel& kernel, const CpuNestSchedule& schedule) {
   const Stage& stage = kernel.stages.front();
   if (!stage.variables.empty() || !stage.reductions.empty() || !stage.updates.empty()) return best;
   int64_t most = kLeastTests - 1;
+  const CpuStageSchedule& vectors = schedule.stages.front();
   for (VariableId v : kernel.OuterVariables()) {
     const int64_t extent = kernel.variables[v].extent;
     const int64_t points = kernel.OuterPoints() / std::max<int64_t>(extent, 1);
-    if (v == schedule.stages.front().vector_variable || points < kLeastPoints) continue;
-    std::set<int64_t> begins = {0};
-    int64_t tests = 0;
-    for (const Node& n : stage.nodes) {
-      if (TestedBy(n) != v) continue;
-      ++tests;
-      for (int64_t at : {-n.index.constant(), n.bound - n.index.constant()}) {
-        if (at > 0 && at < extent) begins.insert(at);
-      }
-    }
-    if (tests <= most || begins.size() > kMostCases) continue;
-    most = tests;
-    best = {v, {begins.begin(), begins.end()}};
+    if (v == vectors.vector_variable || v == schedule.interleaved || points < kLeastPoints)
+      continue;
+    const Tests tests = TestsOf(kernel, stage, v);
+    if (tests.count <= most || tests.begins.size() > kMostCases) continue;
+    most = tests.count;
+    best = {v, {tests.begins.begin(), tests.begins.end()}};
   }
-  return best;
+  const VariableId v = vectors.vector_variable;
+  if (best.variable.valid() || !v.valid() || vectors.halving) return best;
+  const Tests tests = TestsOf(kernel, stage, v);
+  const size_t pieces = tests.begins.size();
+  if (pieces < 2 || pieces > kMostVectorCases || kernel.OuterPoints() < kLeastPoints) return best;
+  if (!MostInVectors(tests.begins, kernel.variables[v].extent, schedule.vector_width)) return best;
+  return {v, {tests.begins.begin(), tests.begins.end()}};
 }
 
 }  // namespace kiln::kernel

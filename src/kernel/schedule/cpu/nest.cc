@@ -6,6 +6,7 @@
 
 #include "base/integers.h"
 #include "base/strings.h"
+#include "kernel/collapse.h"
 #include "kernel/schedule/cpu/cases.h"
 #include "kernel/schedule/cpu/rows.h"
 #include "kernel/schedule/cpu/strips.h"
@@ -46,6 +47,7 @@ class NestScheduler {
     s_.vector_width = Width();
     ChooseVectors();
     PreferSquares();
+    ChooseInterleaved();
     ChooseTile();
     ChooseUnroll();
     ChooseHalving();
@@ -105,7 +107,28 @@ class NestScheduler {
     cycles_ = squares.cycles_;
   }
 
+  void ChooseInterleaved() {
+    const Stage& stage = kernel_.stages.front();
+    if (kernel_.kind != Kernel::Kind::kNest || kernel_.stages.size() > 1 || kernel_.outer < 2 ||
+        !stage.variables.empty() || !stage.reductions.empty() || !stage.updates.empty() ||
+        stage.stores.empty()) {
+      return;
+    }
+    const VariableId side = kernel_.LastOuter(), vector(kernel_.outer - 2);
+    const int64_t count = Extent(side);
+    const int width = std::min<int>(Width(), kLargestSquare);
+    if (count < 2 || count > kMostInterleaved || width < 4 || Extent(vector) < width) return;
+    for (const Store& store : stage.stores) {
+      if (store.index.StrideOf(side) != 1 || store.index.StrideOf(vector) != count) return;
+    }
+    s_.vector_width = width;
+    s_.interleaved = side;
+    s_.stages.front().vector_variable = vector;
+    cycles_ = static_cast<double>(StagePoints(stage)) * PointCost(stage, vector);
+  }
+
   void ChooseTile() {
+    if (s_.interleaved.valid()) return;
     const VariableId vector = s_.stages.front().vector_variable;
     for (const Stage& stage : kernel_.stages) {
       for (const Node& n : stage.nodes) {
@@ -143,6 +166,9 @@ class NestScheduler {
         cost += kAccessCost / lanes;
       } else if (stride && ((load && TileOf(index, vector).valid()) ||
                             (transposes && IsSquareInStrips(stage, index, vector)))) {
+        cost += kTransposeCost;
+      } else if (stride && *stride > 1 && *stride <= kMostInterleaved &&
+                 (load || s_.interleaved.valid())) {
         cost += kTransposeCost;
       } else {
         cost += cpu_.has_masks ? kGatherCost : kScalarAccessCost;
@@ -295,10 +321,10 @@ class NestScheduler {
       stage.unroll = outer && !kernel_.stages[s].reductions.empty()
                          ? ColumnUnroll(kernel_.stages[s], vectors)
                          : UnrollOf(kernel_.stages[s]);
-      if (s_.tile_variable.valid()) stage.unroll = 1;
+      if (s_.tile_variable.valid() || s_.interleaved.valid()) stage.unroll = 1;
       while (stage.unroll > 1 && stage.unroll > vectors) stage.unroll /= 2;
       stage.masked = cpu_.has_masks && stage.unroll == 1 && WeightOf(kernel_.stages[s]) > 16 &&
-                     !s_.tile_variable.valid();
+                     !s_.tile_variable.valid() && !s_.interleaved.valid();
       outer_unroll = std::min(outer_unroll, stage.unroll);
       outer_masked |= stage.masked;
     }
@@ -315,6 +341,7 @@ class NestScheduler {
   void ChooseHalving() {
     const VariableId v = s_.stages.front().vector_variable;
     if (!kernel_.IsOuter(v) || s_.tile_variable.valid() || points_ != Extent(v)) return;
+    if (s_.interleaved.valid()) return;
     if (kernel_.stages.size() > 1 || !kernel_.stages.front().variables.empty()) return;
     if (points_ >= 2 * s_.vector_width || points_ % s_.vector_width == 0) return;
     if (std::popcount(static_cast<uint64_t>(points_)) * WeightOf(kernel_.stages.front()) > 24)
@@ -432,6 +459,7 @@ std::string CpuNestSchedule::ToString() const {
                                    : "");
   }
   if (tile_variable.valid()) out += Cat(", tiles of d", tile_variable);
+  if (interleaved.valid()) out += Cat(", interleaved along d", interleaved);
   out += Cat(") parallel ", parallel, " block ", block);
   if (split > 0) out += Cat(" split ", split, " in ", chunks, " scratch ", scratch_bytes);
   out += Cat(" items ", items, " tasks ", max_tasks);

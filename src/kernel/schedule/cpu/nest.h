@@ -62,8 +62,8 @@ struct CpuPrefetch {
   bool operator==(const CpuPrefetch&) const = default;
 };
 
-// Where many tests ask what piece of a concatenation a place of an outer variable is in: code of
-// its own for each piece.
+// Where tests ask what piece of a concatenation a place of an outer variable is in: code of its own
+// for each piece, or loops of its own where vectors go along the variable.
 struct CpuCases {
   VariableId variable;
   std::vector<int64_t> begins;  // of the pieces, from 0 on; none: no such code
@@ -87,6 +87,11 @@ struct CpuNestSchedule {
   // the other is moved in squares, which are transposed in registers. No stage has inner variables
   // then.
   VariableId tile_variable;
+
+  // The last outer variable, or none: of a few points that outputs have side by side, for each
+  // point of the vector variable, the one before. A step takes all of them, and their vectors are
+  // interleaved where they are stored.
+  VariableId interleaved;
 
   // Work items: the points of the first `parallel` outer variables, the last of these in blocks of
   // `block` points (a multiple of what a vector step takes, where it is the vector variable).

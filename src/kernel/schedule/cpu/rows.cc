@@ -280,7 +280,7 @@ class Rows {
   void PrefetchStreams() {
     constexpr int kMostWeight = 60;
     constexpr int64_t kPage = 4096;
-    if (s_.tile_variable.valid()) return;
+    if (s_.tile_variable.valid() || s_.interleaved.valid()) return;
     for (StageId s : s_.stages.ids()) {
       const Stage& stage = kernel_.stages[s];
       const VariableId vector = s_.stages[s].vector_variable;

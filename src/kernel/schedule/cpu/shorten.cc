@@ -11,6 +11,7 @@ CpuNestSchedule Shortened(const Kernel& kernel, const CpuNestSchedule& schedule,
   s.cases = {};
   // Panels are items of squares.
   if (!s.panels) s.tile_variable = {};
+  s.interleaved = {};
   for (StageId id : s.stages.ids()) {
     CpuStageSchedule& stage = s.stages[id];
     const bool adds_up =
