@@ -332,7 +332,8 @@ kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text, si
     if (made_up > 0) {
       client.Log(kiln::client::LogLevel::kWarning,
                  kiln::Cat("module '", module->name(), "': ", made_up,
-                           " constants were left out of the text, and have made-up elements"));
+                           " values are made up: constants were left out, or infeeds have no "
+                           "source"));
     }
     *graph = kiln::capi::GraphOf(client, std::move(module));
     return OkStatus();

@@ -24,7 +24,7 @@ Result<std::unique_ptr<const Evaluator>> Evaluator::Read(
   int64_t made_up = 0;
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module,
                         ir::ParseHloText(text, {.elided = constants, .made_up = &made_up}));
-  if (made_up > 0) return InvalidArgument("constants of {...} are missing");
+  if (made_up > 0) return InvalidArgument("values of {...} or of infeeds are missing");
   return std::unique_ptr<const Evaluator>(new Evaluator(std::move(module)));
 }
 

@@ -166,6 +166,10 @@ class Accommodation {
       }
       case Opcode::kAllToAll:
         return i_->operand_count() == 1 && shape.is_array() ? SplitAllToAll() : nullptr;
+      case Opcode::kDynamicSlice:
+        return WithStartsApart(1);
+      case Opcode::kDynamicUpdateSlice:
+        return WithStartsApart(2);
       case Opcode::kBitcast:
         return i_->operand_count() == 1 ? BitcastOfPacked() : nullptr;
       case Opcode::kRngBitGenerator:
@@ -186,6 +190,23 @@ class Accommodation {
       elements.push_back(CopyOf(b_.Element(value, k), wanted.elements()[static_cast<size_t>(k)]));
     }
     return b_.AddShaped(wanted, Opcode::kTuple, std::move(elements));
+  }
+
+  // The starts of slices were one operand once, an array.
+  Instruction* WithStartsApart(int64_t first) {
+    if (i_->operand_count() != first + 1) return nullptr;
+    Instruction* starts = i_->operand(first);
+    const Shape& shape = starts->shape();
+    if (!shape.is_array() || shape.rank() != 1 || !shape.is_static()) return nullptr;
+    std::vector<Instruction*> operands(i_->operands().begin(), i_->operands().begin() + first);
+    for (int64_t d = 0; d < shape.dim(0); ++d) {
+      operands.push_back(b_.Reshape(b_.Slice(starts, {{d, d + 1, 1}}), {}));
+    }
+    InstructionSpec spec = CopySpec(*i_, operands);
+    spec.shape.reset();
+    if (!InferShape(spec).ok()) return nullptr;
+    Instruction* value = b_.Add(i_->opcode(), std::move(operands), i_->attributes());
+    return SameKind(value->shape(), i_->shape()) ? As(value, i_->shape()) : nullptr;
   }
 
   // A bitcast from or to elements of less than a byte, which XLA has packed in memory.

@@ -64,7 +64,7 @@ class Known {
         target == "AllocateBuffer"          ? b_.Zeros(shape_)
         : target == "__op$block_scaled_dot" ? BlockScaledDot()
         : target.starts_with("__cublas$")   ? Gemm()
-        : target == "__cudnn$convForward" || target == "__cudnn$convBiasActivationForward"
+        : target.starts_with("__cudnn$conv") && target.find("Forward") != std::string_view::npos
             ? Forward()
         : target == "__cudnn$convBackwardInput"  ? BackwardInput()
         : target == "__cudnn$convBackwardFilter" ? BackwardFilter()
@@ -281,6 +281,9 @@ class Known {
 
   Instruction* Forward() {
     if (!ReadConvolution()) return nullptr;
+    // Ops behind the convolution, in a form of cuDNN's.
+    const std::string_view graph = Json(config_, "serialized_graph");
+    if (!graph.empty() && graph != "\"\"") return nullptr;
     Instruction* value =
         Scaled(Convolution(Operand(0), Operand(1)), JsonNumber(config_, "conv_result_scale", 1));
     if (call_.operands.size() > 2) {
@@ -364,6 +367,7 @@ bool IsKnown(std::string_view target) {
                                            "__cublas$lt$matmul",
                                            "__cublas$lt$matmul$f8",
                                            "__cudnn$convForward",
+                                           "__cudnn$convForwardGraph",
                                            "__cudnn$convBiasActivationForward",
                                            "__cudnn$convBackwardInput",
                                            "__cudnn$convBackwardFilter"};

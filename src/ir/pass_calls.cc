@@ -7,6 +7,8 @@
 #include "base/strings.h"
 #include "ir/builder.h"
 #include "ir/scaled_dot.h"
+#include "ir/text_scanner.h"
+#include "ir/text_values.h"
 
 namespace kiln::ir {
 namespace {
@@ -118,32 +120,113 @@ Instruction* Dequantize(Builder& b, const ForeignInstruction& call) {
   return TimesScale(b, call.operands[0], call.operands[1], call.shape->type(), 0);
 }
 
-// --- Others
+// --- Neighbours along a dimension
 
-// A number in "dimension=0,amount=2".
-int64_t NumberOf(const ForeignInstruction& call, std::string_view key) {
-  for (std::string_view item : Split(call.attributes.Text(Attr::kBackendConfig), ',')) {
-    const size_t equals = item.find('=');
-    if (equals == std::string_view::npos || item.substr(0, equals) != key) continue;
-    return ParseInt(item.substr(equals + 1)).value_or(-1);
+// The numbers of a key in "dimension=0, amount=2,start_indices=[1,0]"; none if it is not there.
+Ints NumbersOf(const ForeignInstruction& call, std::string_view key) {
+  Scanner scanner(call.attributes.Text(Attr::kBackendConfig));
+  while (!scanner.AtEnd()) {
+    const std::string_view word = scanner.TakeWord();
+    if (word.empty() || !scanner.Take("=")) break;
+    Ints numbers;
+    if (scanner.Looking("[")) {
+      if (Result<Ints> list = ReadInts(scanner); list.ok()) numbers = *std::move(list);
+    } else if (Result<int64_t> number = scanner.Integer(); number.ok()) {
+      numbers = {*number};
+    }
+    if (numbers.empty() || word == key) return numbers;
+    scanner.Take(",");
   }
-  return -1;
+  return {};
+}
+
+// A single one; -1 if there is none.
+int64_t NumberOf(const ForeignInstruction& call, std::string_view key) {
+  const Ints numbers = NumbersOf(call, key);
+  return numbers.size() == 1 ? numbers[0] : -1;
+}
+
+// An operand along the dimension that the configuration of a partitioner's call names.
+struct Line {
+  Instruction* x = nullptr;
+  int64_t along = 0, size = 0;
+
+  Instruction* Part(Builder& b, int64_t start, int64_t limit) const {
+    std::vector<SliceDimension> slices;
+    for (int64_t d : x->shape().dims()) slices.push_back({0, d, 1});
+    slices[static_cast<size_t>(along)] = {start, limit, 1};
+    return b.Slice(x, std::move(slices));
+  }
+  // Element k is element (k + amount) % size.
+  Instruction* Rotated(Builder& b, int64_t amount) const {
+    amount = ((amount % size) + size) % size;
+    if (amount == 0) return x;
+    return b.Concatenate({Part(b, amount, size), Part(b, 0, amount)}, along);
+  }
+};
+
+std::optional<Line> LineOf(const ForeignInstruction& call) {
+  if (!Has(call, 1) || !call.operands[0]->shape().is_static()) return std::nullopt;
+  const Shape& shape = call.operands[0]->shape();
+  const int64_t along = NumberOf(call, "dimension");
+  if (along < 0 || along >= shape.rank() || shape.dim(along) == 0) return std::nullopt;
+  return Line{call.operands[0], along, shape.dim(along)};
 }
 
 Instruction* RotateRight(Builder& b, const ForeignInstruction& call) {
-  if (!Has(call, 1) || !call.operands[0]->shape().is_static()) return nullptr;
-  Instruction* x = call.operands[0];
-  const int64_t along = NumberOf(call, "dimension"), amount = NumberOf(call, "amount");
-  if (along < 0 || along >= x->shape().rank()) return nullptr;
-  const int64_t size = x->shape().dim(along);
-  if (amount < 0 || amount > size) return nullptr;
-  std::vector<SliceDimension> front, back;
-  for (int64_t d : x->shape().dims()) front.push_back({0, d, 1});
-  back = front;
-  front[static_cast<size_t>(along)].limit = size - amount;
-  back[static_cast<size_t>(along)].start = size - amount;
-  return b.Concatenate({b.Slice(x, std::move(back)), b.Slice(x, std::move(front))}, along);
+  const std::optional<Line> line = LineOf(call);
+  const int64_t amount = NumberOf(call, "amount");
+  return line && amount >= 0 ? line->Rotated(b, -(amount % line->size)) : nullptr;
 }
+
+// As far as `left_amount` to the left, by one less each time, up to `right_amount` to the right.
+Instruction* MultiRotate(Builder& b, const ForeignInstruction& call) {
+  const std::optional<Line> line = LineOf(call);
+  const int64_t left = NumberOf(call, "left_amount"), right = NumberOf(call, "right_amount");
+  const bool fits = line && left >= 0 && left < line->size && right >= 0 && right < line->size &&
+                    call.shape->is_tuple() &&
+                    std::ssize(call.shape->elements()) == left + right + 1;
+  if (!fits) return nullptr;
+  std::vector<Instruction*> results;
+  for (int64_t amount = left; amount >= -right; --amount) {
+    results.push_back(line->Rotated(b, amount));
+  }
+  return b.Tuple(std::move(results));
+}
+
+// The last elements in front, and the first ones behind.
+Instruction* Wrap(Builder& b, const ForeignInstruction& call) {
+  const std::optional<Line> line = LineOf(call);
+  const int64_t left = NumberOf(call, "left_amount"), right = NumberOf(call, "right_amount");
+  if (!line || left < 0 || left > line->size || right < 0 || right > line->size) return nullptr;
+  return b.Concatenate(
+      {line->Part(b, line->size - left, line->size), line->x, line->Part(b, 0, right)},
+      line->along);
+}
+
+// A slice, and as many more as `amount`, each by one element further along the dimension.
+Instruction* MultiSlice(Builder& b, const ForeignInstruction& call) {
+  const std::optional<Line> line = LineOf(call);
+  const int64_t amount = NumberOf(call, "amount");
+  const Ints starts = NumbersOf(call, "start_indices"), limits = NumbersOf(call, "limit_indices");
+  const Ints strides = NumbersOf(call, "strides");
+  const auto rank = line ? static_cast<size_t>(line->x->shape().rank()) : 0;
+  if (!line || amount < 0 || amount >= line->size || starts.size() != rank ||
+      limits.size() != rank || strides.size() != rank) {
+    return nullptr;
+  }
+  std::vector<SliceDimension> slices;
+  for (size_t d = 0; d < rank; ++d) slices.push_back({starts[d], limits[d], strides[d]});
+  std::vector<Instruction*> results;
+  for (int64_t k = 0; k <= amount && b.ok(); ++k) {
+    results.push_back(b.Slice(line->x, slices));
+    ++slices[static_cast<size_t>(line->along)].start;
+    ++slices[static_cast<size_t>(line->along)].limit;
+  }
+  return b.ok() ? b.Tuple(std::move(results)) : nullptr;
+}
+
+// --- Others
 
 // Along the last dimension, by bits: floats in their total order.
 Instruction* RadixSort(Builder& b, const ForeignInstruction& call) {
@@ -227,6 +310,9 @@ constexpr Target kTargets[] = {
     {"__op$quantize", Quantize},
     {"__op$dequantize", Dequantize},
     {"_SPMDInternalOp_RotateRight", RotateRight},
+    {"_SPMDInternalOp_MultiRotate", MultiRotate},
+    {"_SPMDInternalOp_MultiSlice", MultiSlice},
+    {"_SPMDInternalOp_Wrap", Wrap},
     {"xla.gpu.ext.cub_sort*", RadixSort},
     {"__cub$DeviceRadixSort*", RadixSort},
     {"SetBound", Same},

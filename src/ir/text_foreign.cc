@@ -65,8 +65,8 @@ struct Scan {
   const ForeignInstruction& f;
   int64_t dimension = 0, length = 0;
   size_t carries = 0, inputs = 0, outputs = 0;
-  bool reverse = false;
-  std::vector<Shape> results;  // outputs, then carries
+  bool reverse = false, one = false;  // result, no tuple of it
+  std::vector<Shape> results;         // outputs, then carries
 
   Result<Instruction*> Make() {
     KILN_RETURN_IF_ERROR(Read());
@@ -86,7 +86,6 @@ struct Scan {
     for (size_t k = 0; k < outputs + carries; ++k) {
       values.push_back(b.Element(loop, static_cast<int64_t>(1 + inputs + k)));
     }
-    const bool one = f.shape && !f.shape->is_tuple() && values.size() == 1;
     Instruction* all = one ? values[0] : b.Tuple(std::move(values));
     if (!b.ok()) return b.status();
     return all;
@@ -95,7 +94,7 @@ struct Scan {
   // No slice can be taken of inputs without elements.
   Result<Instruction*> Empty(Builder& b, const std::vector<Instruction*>& state) const {
     Instruction* all = b.Tuple({state.begin() + static_cast<int64_t>(1 + inputs), state.end()});
-    if (f.shape->is_array()) all = b.Element(all, 0);
+    if (one) all = b.Element(all, 0);
     if (!b.ok()) return b.status();
     return all;
   }
@@ -103,14 +102,14 @@ struct Scan {
   Status Read() {
     KILN_ASSIGN_OR_RETURN(const int64_t count, IntOf(f, "num_carries", 0));
     if (f.attributes.IntsOf(Attr::kDimensions).size() != 1 || count < 0 ||
-        count > std::ssize(f.operands) || !f.to_apply || !f.shape) {
-      return Wrong(f, "needs a shape, one of dimensions, num_carries of its operands and to_apply");
+        count > std::ssize(f.operands) || !f.to_apply) {
+      return Wrong(f, "needs one of dimensions, num_carries of its operands and to_apply");
     }
     dimension = f.attributes.IntsOf(Attr::kDimensions)[0];
     reverse = FlagOf(f, "is_reverse");
     carries = static_cast<size_t>(count);
     inputs = f.operands.size() - carries;
-    results = f.shape->is_tuple() ? f.shape->elements() : std::vector<Shape>{*f.shape};
+    KILN_RETURN_IF_ERROR(ReadResults());
     if (results.size() < carries) return Wrong(f, "has fewer results than carries");
     outputs = results.size() - carries;
     if (inputs + outputs == 0) return Wrong(f, "has neither inputs nor outputs");
@@ -134,6 +133,25 @@ struct Scan {
       if (!shape.SameTypeAndDimensions(results[outputs + k])) {
         return Wrong(f, "has a carry of ", shape, " and its result ", results[outputs + k]);
       }
+    }
+    return OkStatus();
+  }
+
+  // As declared, or those of the computation, of which the outputs are slices.
+  Status ReadResults() {
+    const Shape& shape = f.shape ? *f.shape : f.to_apply->root()->shape();
+    one = !shape.is_tuple();
+    results = one ? std::vector<Shape>{shape} : shape.elements();
+    if (f.shape) return OkStatus();
+    for (size_t k = 0; k + carries < results.size(); ++k) {
+      const Shape& input = f.operands[0]->shape();
+      const bool fits = inputs > 0 && input.is_array() && dimension >= 0 &&
+                        dimension < input.rank() && results[k].is_array() &&
+                        dimension <= results[k].rank();
+      if (!fits) return Wrong(f, "needs a shape");
+      std::vector<Dimension> dimensions = results[k].dimensions();
+      dimensions.insert(dimensions.begin() + dimension, input.dimension(dimension));
+      results[k] = Shape(results[k].type(), std::move(dimensions));
     }
     return OkStatus();
   }
@@ -227,14 +245,15 @@ Result<Instruction*> ScaledDotOf(const ForeignInstruction& f) {
 Result<Instruction*> RaggedDotOf(const ForeignInstruction& f) {
   KILN_ASSIGN_OR_RETURN(const Ints ragged, IntsOf(f, "lhs_ragged_dims"));
   KILN_ASSIGN_OR_RETURN(const Ints group, IntsOf(f, "rhs_group_dims"));
-  if (f.operands.size() != 3 || ragged.size() != 1 || group.size() > 1 || !f.shape ||
-      !f.shape->is_array()) {
-    return Wrong(f, "needs a shape, three operands, one of lhs_ragged_dims and at most one of ",
-                 "rhs_group_dims");
+  if (f.operands.size() != 3 || ragged.size() != 1 || group.size() > 1 ||
+      (f.shape && !f.shape->is_array())) {
+    return Wrong(f, "needs three operands, one of lhs_ragged_dims, at most one of rhs_group_dims ",
+                 "and an array as its result");
   }
   Builder b(f.computation, nullptr, f.op_name);
   Instruction* dot = RaggedDot(b, f.operands[0], f.operands[1], f.operands[2], f.attributes,
-                               ragged[0], group.empty() ? -1 : group[0], f.shape->type());
+                               ragged[0], group.empty() ? -1 : group[0],
+                               (f.shape ? *f.shape : f.operands[0]->shape()).type());
   if (!b.ok()) return Wrong(f, b.status().message());
   return dot;
 }

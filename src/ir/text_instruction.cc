@@ -1,4 +1,5 @@
 // One instruction of HLO text: "[ROOT] name = [shape] opcode(operands), attributes".
+#include "ir/builder.h"
 #include "ir/host_call.h"
 #include "ir/known_calls.h"
 #include "ir/text_parser.h"
@@ -53,6 +54,11 @@ bool TakesCallee(Opcode opcode, std::string_view attribute) {
   if (IsBranch(attribute)) attribute = "branch_computations";
   attribute = CalleeName(opcode, attribute);
   return IsComputationAttribute(attribute) && TakesAttribute(opcode, attribute);
+}
+
+bool IsTransfer(Opcode opcode) {
+  return opcode == Opcode::kSend || opcode == Opcode::kSendDone || opcode == Opcode::kRecv ||
+         opcode == Opcode::kRecvDone || opcode == Opcode::kInfeed || opcode == Opcode::kOutfeed;
 }
 
 }  // namespace
@@ -241,8 +247,10 @@ Status TextParser::ReadAttribute(const Scope& scope, std::string_view name, size
     const size_t before = symbolic.size();
     KILN_ASSIGN_OR_RETURN(AttrValue value, ir::ReadAttribute(scanner_, *info, symbolic));
     if (symbolic.size() > before) attributes.Set(Attr::kSymbolic, std::move(symbolic));
-    // Optional flags that are false are absent.
-    if (value != AttrValue(false)) attributes.Set(info->key, std::move(value));
+    // Optional flags that are false are absent, except topk's, whose absence is true.
+    if (value != AttrValue(false) || info->key == Attr::kLargest) {
+      attributes.Set(info->key, std::move(value));
+    }
     return OkStatus();
   }
   if (TakesCallee(opcode, name)) return ReadCallees(name, pending, depth);
@@ -258,7 +266,7 @@ Status TextParser::ReadAttribute(const Scope& scope, std::string_view name, size
     return Unimplemented(scanner_.Where(position), ": dot with sparsity is not implemented");
   }
   if (name == "literal") {  // of a custom call, a value with its type in front
-    KILN_RETURN_IF_ERROR(ReadShape(scanner_).status());
+    KILN_RETURN_IF_ERROR(scanner_.SkipValue());
     return scanner_.SkipValue();
   }
   if (!pending.foreign && opcode != Opcode::kCustomCall) return scanner_.SkipValue();
@@ -614,6 +622,10 @@ Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t posi
   }
   if (!spec.shape) {
     KILN_ASSIGN_OR_RETURN(spec.shape, InferMissingShape(pending, position));
+  } else if (IsTransfer(spec.opcode)) {
+    // As in XLA, the shape is that of what is transferred, whatever stands there.
+    Result<Shape> shape = InferShape(spec);
+    if (shape.ok() && !shape->SameTypeAndDimensions(*spec.shape)) spec.shape = *std::move(shape);
   }
   if (spec.opcode == Opcode::kParameter) {
     size_t number = static_cast<size_t>(spec.attributes.Int(Attr::kParameterNumber));
@@ -623,6 +635,9 @@ Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t posi
     }
   }
   for (const Pending::Callee& callee : pending.callees) spec.called.push_back(callee.computation);
+  if (spec.opcode == Opcode::kTopK && !spec.attributes.Has(Attr::kLargest)) {
+    spec.attributes.Set(Attr::kLargest, true);
+  }
   if (spec.opcode == Opcode::kBitcast && spec.operands.size() == 1 &&
       spec.operands[0]->shape().is_array() && spec.shape->is_array()) {
     TakeLayouts(scope, spec);

@@ -1,5 +1,7 @@
 #include "ir/text_parser.h"
 
+#include <algorithm>
+
 #include "ir/accommodate.h"
 #include "ir/elided.h"
 #include "ir/process_groups.h"
@@ -13,21 +15,16 @@ namespace {
 constexpr int64_t kMaxNesting = 200;
 constexpr int64_t kMostProcesses = int64_t{1} << 16;
 
-// The value in the wanted layout: itself, or copies of the arrays in it that have another one. They
-// are made at the computation's end, where `value` is its root.
-Instruction* WithLayout(Instruction* value, const Shape& wanted) {
+// The value in the wanted layout: itself, or copies of the arrays in it that have another one.
+Instruction* WithLayout(Builder& b, Instruction* value, const Shape& wanted) {
   if (value->shape() == wanted) return value;
-  Computation* computation = value->parent();
-  if (!wanted.is_tuple()) {
-    return computation->Create({.opcode = Opcode::kCopy, .operands = {value}, .shape = wanted});
-  }
+  if (!wanted.is_tuple()) return b.AddShaped(wanted, Opcode::kCopy, {value});
   std::vector<Instruction*> elements;
   for (size_t i = 0; i < wanted.elements().size(); ++i) {
-    Instruction* element = ElementOf(value, static_cast<int64_t>(i));
-    elements.push_back(WithLayout(element, wanted.elements()[i]));
+    Instruction* element = b.Element(value, static_cast<int64_t>(i));
+    elements.push_back(WithLayout(b, element, wanted.elements()[i]));
   }
-  return computation->Create(
-      {.opcode = Opcode::kTuple, .operands = std::move(elements), .shape = wanted});
+  return b.AddShaped(wanted, Opcode::kTuple, std::move(elements));
 }
 
 }  // namespace
@@ -93,7 +90,7 @@ Status TextParser::ReadEntryLayout() {
     do {
       KILN_ASSIGN_OR_RETURN(Shape shape, ReadShape(scanner_));
       layout.parameters.push_back(std::move(shape));
-    } while (scanner_.Take(","));
+    } while (scanner_.Take(",") && !scanner_.Looking(")"));
     KILN_RETURN_IF_ERROR(scanner_.Expect(")"));
   }
   KILN_RETURN_IF_ERROR(scanner_.Expect("->"));
@@ -122,7 +119,7 @@ Status TextParser::ReadAliases() {
     }
     KILN_RETURN_IF_ERROR(scanner_.Expect(")"));
     module_->aliases().push_back(std::move(alias));
-  } while (scanner_.Take(","));
+  } while (scanner_.Take(",") && !scanner_.Looking("}"));
   return scanner_.Expect("}");
 }
 
@@ -255,6 +252,7 @@ Status TextParser::Finish() {
     KILN_RETURN_IF_ERROR(StateGroups(*module_, replicas_, partitions_));
   }
   if (entry_layout_) KILN_RETURN_IF_ERROR(ApplyEntryLayout());
+  DropAliases();
   const Instruction* culprit = nullptr;
   Status status = CheckModule(*module_, &culprit);
   if (!status.ok() && CheckGraph(*module_).ok() && Accommodate(*module_)) {
@@ -265,6 +263,7 @@ Status TextParser::Finish() {
     return status.WithContext(
         scanner_.Where(known ? positions_[static_cast<size_t>(culprit->id())] : 0));
   }
+  MakeUpInfeeds();
   if (!elided_.empty()) {
     const Sampler sampler(*module_);
     for (const Elided& elided : elided_) {
@@ -275,6 +274,97 @@ Status TextParser::Finish() {
   if (options_.made_up) *options_.made_up = made_up_.count;
   module_->SortComputations();
   return OkStatus();
+}
+
+// An array that may share memory with one of another shape does not.
+void TextParser::DropAliases() {
+  const auto part = [](const Shape* shape, const std::vector<int64_t>& index) -> const Shape* {
+    for (int64_t i : index) {
+      if (!shape->is_tuple() || i < 0 || i >= std::ssize(shape->elements())) return nullptr;
+      shape = &shape->elements()[static_cast<size_t>(i)];
+    }
+    return shape;
+  };
+  const ProgramShape entry = module_->entry()->program_shape();
+  std::erase_if(module_->aliases(), [&](const InputOutputAlias& alias) {
+    if (alias.must_alias || alias.parameter < 0 ||
+        alias.parameter >= std::ssize(entry.parameters)) {
+      return false;
+    }
+    const Shape* parameter =
+        part(&entry.parameters[static_cast<size_t>(alias.parameter)], alias.parameter_index);
+    const Shape* result = part(&entry.result, alias.output_index);
+    return parameter && result && !parameter->SameTypeAndDimensions(*result);
+  });
+}
+
+namespace {
+
+bool IsOfStaticArrays(const Shape& shape) {
+  if (shape.is_tuple()) return std::ranges::all_of(shape.elements(), IsOfStaticArrays);
+  return shape.is_array() && shape.is_static();
+}
+
+}  // namespace
+
+// An infeed has the value of the next outfeed above it. Where there is none, the value comes from
+// nobody, and is made up like a constant that was left out.
+void TextParser::MakeUpInfeeds() {
+  const auto& all = module_->computations();
+  if (std::ranges::none_of(all, [](const auto& c) { return c->MayHold(Opcode::kInfeed); })) return;
+  // Functions that are called have queues of their own.
+  for (const auto& c : all) {
+    if (std::ranges::any_of(c->instructions(), [](const Instruction* i) {
+          return i->opcode() == Opcode::kCustomCall && !i->called().empty();
+        })) {
+      return;
+    }
+  }
+  for (const auto& c : all) {
+    const std::vector<Instruction*> instructions(c->instructions().begin(),
+                                                 c->instructions().end());
+    std::vector<const Instruction*> outfeeds;
+    size_t next = 0;
+    for (Instruction* i : instructions) {
+      if (i->opcode() == Opcode::kOutfeed) outfeeds.push_back(i);
+      if (i->opcode() != Opcode::kInfeed) continue;
+      const Shape value = i->shape().elements()[0];
+      if (next < outfeeds.size() &&
+          outfeeds[next]->operand(0)->shape().SameTypeAndDimensions(value)) {
+        ++next;
+        continue;
+      }
+      if (!IsOfStaticArrays(value)) continue;
+      Builder b(i);
+      c->ReplaceAllUses(i, b.Tuple({MakeUp(b, value), i->operand(0)}));
+      c->Remove(i);
+    }
+  }
+}
+
+// A scalar pred is false, so that loops that read one end.
+Instruction* TextParser::MakeUp(Builder& b, const Shape& shape) {
+  if (shape.is_tuple()) {
+    std::vector<Instruction*> elements;
+    for (const Shape& element : shape.elements()) elements.push_back(MakeUp(b, element));
+    return b.AddShaped(shape, Opcode::kTuple, std::move(elements));
+  }
+  // Large arrays repeat a line.
+  constexpr int64_t kLine = 1021;
+  const auto seed = static_cast<uint64_t>(made_up_.count++);
+  const int64_t count = shape.num_elements();
+  const bool is_large = count > 4 * kLine;
+  auto literal = std::make_shared<Literal>(is_large ? Shape(shape.type(), {Dimension(kLine)})
+                                                    : Shape(shape.type(), shape.dimensions()));
+  if (!shape.is_scalar() || !IsPred(shape.type())) FillSeeded(*literal, seed);
+  Instruction* value = is_large ? b.Constant(literal) : b.Constant(shape, literal);
+  if (IsInteger(shape.type())) elided_.push_back({value, std::move(literal), seed});
+  if (!is_large) return value;
+  const int64_t lines = (count + kLine - 1) / kLine;
+  value = b.Broadcast(value, {Dimension(lines), Dimension(kLine)}, {1});
+  value = b.Slice(b.Reshape(value, {Dimension(lines * kLine)}), {{0, count, 1}});
+  value = b.Reshape(value, shape.dimensions());
+  return value->shape() == shape ? value : b.AddShaped(shape, Opcode::kCopy, {value});
 }
 
 Status TextParser::ApplyEntryLayout() {
@@ -291,14 +381,25 @@ Status TextParser::ApplyEntryLayout() {
   }
   for (size_t i = 0; i < actual.parameters.size(); ++i) {
     if (wanted.parameters[i] == actual.parameters[i]) continue;
-    if (actual.parameters[i].is_tuple()) {
-      return Unimplemented(scanner_.Where(entry_layout_position_), ": parameter ", i,
-                           " is a tuple; a layout other than its instruction's is not implemented");
+    Instruction* parameter = entry->parameter(static_cast<int64_t>(i));
+    parameter->set_shape(wanted.parameters[i]);
+    if (!parameter->shape().is_tuple()) continue;
+    // Its elements go on in the layouts of the instructions that read them.
+    const std::vector<Instruction*> users(parameter->users().begin(), parameter->users().end());
+    const bool is_root = entry->root() == parameter;
+    const auto next = ++std::ranges::find(entry->instructions(), parameter);
+    Builder b(entry, next == entry->instructions().end() ? nullptr : *next);
+    Instruction* as_before = WithLayout(b, parameter, actual.parameters[i]);
+    for (Instruction* user : users) {
+      for (int64_t k = 0; k < user->operand_count(); ++k) {
+        if (user->operand(k) == parameter) entry->ReplaceOperand(user, k, as_before);
+      }
     }
-    entry->parameter(static_cast<int64_t>(i))->set_shape(wanted.parameters[i]);
+    if (is_root) entry->set_root(as_before);
   }
   Instruction* root = entry->root();
-  Instruction* result = WithLayout(root, wanted.result);
+  Builder end(entry);
+  Instruction* result = WithLayout(end, root, wanted.result);
   entry->set_root(result);
   if (result != root && root->opcode() == Opcode::kTuple && root->users().empty()) {
     entry->Remove(root);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/builder.h"
 #include "ir/ir.h"
 #include "ir/text.h"
 #include "ir/text_foreign.h"
@@ -77,6 +78,9 @@ class TextParser {
   Result<Computation*> ReadBody(std::string_view name, int64_t depth);
   Status SkipAttributes();
   Status Finish();
+  void DropAliases();
+  void MakeUpInfeeds();
+  Instruction* MakeUp(Builder& b, const Shape& shape);
   Status ApplyEntryLayout();
 
   // text_instruction.cc: one instruction.

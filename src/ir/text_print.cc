@@ -181,7 +181,10 @@ void Printer::AppendAttribute(const Instruction& instruction, std::string_view n
     if (i < called.size()) AppendCallee(name, *called[i]);
   } else if (const AttrInfo* info = AttrByName(name); info && info->key != Attr::kParameterNumber) {
     const Attributes& attributes = instruction.attributes();
-    if (!attributes.Has(info->key)) return;
+    if (!attributes.Has(info->key)) {
+      if (info->key == Attr::kLargest) Add(", largest=false");  // its absence is true in text
+      return;
+    }
     // Texts that are no words, and configurations in XLA's grammar, have quotes.
     const bool quotes = info->key == Attr::kInfeedConfig || info->key == Attr::kOutfeedConfig ||
                         (info->kind == AttrKind::kText && !IsWord(attributes.Text(info->key)));

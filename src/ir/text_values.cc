@@ -116,12 +116,11 @@ Status ReadLayout(Scanner& scanner, Shape& shape) {
   return OkStatus();
 }
 
-// A layout is directly behind the brackets. The brace that opens a computation has a space in
-// front, and no digit behind.
+// The brace that opens a computation has no digit or colon behind, and is not empty; "{}" is a
+// layout directly behind the brackets.
 bool LookingAtLayout(Scanner& scanner) {
-  if (scanner.Raw() != '{') return false;
-  char c = scanner.Raw(1);
-  return IsDigit(c) || c == ':' || c == '}';
+  if (scanner.Raw() == '{' && scanner.Raw(1) == '}') return true;
+  return scanner.Looking("{") && (IsDigit(scanner.Raw(1)) || scanner.Raw(1) == ':');
 }
 
 Result<Shape> ReadShapeAt(Scanner& scanner, int64_t depth) {
@@ -376,8 +375,8 @@ Result<AttrValue> ReadPadding(Scanner& scanner, Attr key, SymbolicNumbers& symbo
   return AttrValue(std::move(padding));
 }
 
-// "{size=2x2 stride=1x2 pad=0_1x1_1 lhs_dilate=1x2 rhs_dilate=1x2 rhs_reversal=0x1}"; of a scalar
-// "{}".
+// "{size=2x2 stride=1x2 pad=0_1x1_1 lhs_dilate=1x2 rhs_dilate=1x2 rhs_reversal=0x1}", in any order;
+// of a scalar "{}".
 Result<AttrValue> ReadWindow(Scanner& scanner) {
   std::vector<WindowDimension> window;
   std::vector<std::string_view> seen;
@@ -387,11 +386,11 @@ Result<AttrValue> ReadWindow(Scanner& scanner) {
     std::string_view key = scanner.TakeWord();
     constexpr std::string_view kKeys[] = {"size",       "stride",     "pad",
                                           "lhs_dilate", "rhs_dilate", "rhs_reversal"};
-    bool first = seen.empty(), known = std::ranges::find(kKeys, key) != std::end(kKeys);
-    if (!known || std::ranges::find(seen, key) != seen.end() || first != (key == "size")) {
+    const bool first = seen.empty(), known = std::ranges::find(kKeys, key) != std::end(kKeys);
+    if (!known || std::ranges::find(seen, key) != seen.end()) {
       return scanner.FailAt(at,
-                            "size, then each of stride, pad, lhs_dilate, rhs_dilate and "
-                            "rhs_reversal once at most, or '}'");
+                            "each of size, stride, pad, lhs_dilate, rhs_dilate and rhs_reversal "
+                            "once at most, or '}'");
     }
     seen.push_back(key);
     KILN_RETURN_IF_ERROR(scanner.Expect("="));
@@ -419,6 +418,9 @@ Result<AttrValue> ReadWindow(Scanner& scanner) {
     }
     if (none && !window.empty()) return scanner.Fail(Cat(window.size(), " dimensions"));
   }
+  if (!window.empty() && std::ranges::find(seen, "size") == seen.end()) {
+    return scanner.Fail("size in the window");
+  }
   return AttrValue(std::move(window));
 }
 
@@ -436,7 +438,7 @@ Result<AttrValue> ReadAliases(Scanner& scanner) {
     KILN_RETURN_IF_ERROR(scanner.Expect(","));
     KILN_ASSIGN_OR_RETURN(alias.operand_index, ReadInts(scanner));
     KILN_RETURN_IF_ERROR(scanner.Expect(")"));
-  } while (scanner.Take(","));
+  } while (scanner.Take(",") && !scanner.Looking("}"));
   KILN_RETURN_IF_ERROR(scanner.Expect("}"));
   return AttrValue(std::move(aliases));
 }
@@ -457,8 +459,10 @@ bool LookingAtShape(Scanner& scanner) {
   if (scanner.Looking("(")) return true;
   std::string_view word = scanner.PeekWord();
   if (word.empty()) return false;
-  const char next = scanner.Raw(word.size());
-  return next == '[' || (word == "b" && next == '(');
+  size_t behind = word.size();
+  if (word == "b" && scanner.Raw(behind) == '(') return true;
+  while (scanner.Raw(behind) == ' ') ++behind;
+  return scanner.Raw(behind) == '[';
 }
 
 Result<Shape> ReadShape(Scanner& scanner) {

@@ -237,7 +237,7 @@ Result<std::string> Run(const Arguments& arguments) {
     auto module = ir::ParseHloText(piece, {.made_up = &made_up});
     if (!module.ok()) return tools::AtPlace(arguments.file, module.status());
     if (made_up > 0) {
-      std::fprintf(stderr, "%lld constants without elements have made-up ones\n",
+      std::fprintf(stderr, "%lld values of constants without elements and of infeeds are made up\n",
                    static_cast<long long>(made_up));
     }
     KILN_RETURN_IF_ERROR(runner.Run(**module));

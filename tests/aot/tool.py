@@ -127,7 +127,7 @@ class Tool(unittest.TestCase):
         self.assertIn('kiln-aot: UNIMPLEMENTED: bad.hlo:3:19: ', self.fails('bad.hlo'))
         with open(f'{self.work}/elided.hlo', 'w') as f:
             f.write('ENTRY e { ROOT c = f32[2] constant({...}) }')
-        self.assertIn('without their elements', self.fails('elided.hlo'))
+        self.assertIn('which the program needs', self.fails('elided.hlo'))
         self.assertIn('cannot read nothing.hlo', self.fails('nothing.hlo'))
         self.assertIn('/ is a folder', self.fails('/'))
         self.assertIn('--name is needed', self.fails('-'))

@@ -407,7 +407,7 @@ static void hlo_text(void) {
 
 static void count_warnings(void* user_data, kiln_log_level level, const char* message,
                            size_t length) {
-  CHECK(strstr(message, "'left_out'") && strstr(message, "2 constants") && length > 0);
+  CHECK(strstr(message, "'left_out'") && strstr(message, "2 values") && length > 0);
   *(int*)user_data += level == KILN_LOG_WARNING;
 }
 

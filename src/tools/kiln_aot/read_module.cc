@@ -74,8 +74,8 @@ Result<std::unique_ptr<ir::Module>> ReadHlo(std::string_view text, const ModuleO
   auto module = ir::ParseHloText(text, {.made_up = &made_up});
   if (!module.ok()) return tools::AtPlace(options.file, module.status());
   if (made_up > 0) {
-    return InvalidArgument(options.file, ": ", made_up, " constants are \"{...}\", without their ",
-                           "elements, which the program needs");
+    return InvalidArgument(options.file, ": ", made_up, " values, of constants \"{...}\" or of ",
+                           "infeeds, are missing, which the program needs");
   }
   const std::set<std::string> symbols = ir::SymbolsOf(**module);
   SymbolSizes sizes;

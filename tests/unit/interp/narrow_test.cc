@@ -407,9 +407,11 @@ TEST(InterpSmallFloats, SortsAndLargestInTotalOrder) {
   EXPECT_EQ(Eval("(f8e4m3fnuz[5], s32[5]) topk(f8e4m3fnuz[5] constant({1, nan, -2, 0, 240})), k=5, "
                  "largest=true"),
             "({240, 1, 0, -2, -nan}, {4, 0, 3, 2, 1})");
-  EXPECT_EQ(Eval("(f6e3m2fn[4], s32[4]) topk(f6e3m2fn[4] constant({-0, 28, -28, 0})), k=4"),
+  EXPECT_EQ(Eval("(f6e3m2fn[4], s32[4]) topk(f6e3m2fn[4] constant({-0, 28, -28, 0})), k=4, "
+                 "largest=false"),
             "({-28, -0, 0, 28}, {2, 0, 3, 1})");
-  EXPECT_EQ(Eval("(f8e8m0fnu[3], s32[3]) topk(f8e8m0fnu[3] constant({4, nan, 0.5})), k=3"),
+  EXPECT_EQ(Eval("(f8e8m0fnu[3], s32[3]) topk(f8e8m0fnu[3] constant({4, nan, 0.5})), k=3, "
+                 "largest=false"),
             "({0.5, 4, nan}, {2, 0, 1})");
 }
 

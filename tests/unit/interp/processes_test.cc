@@ -684,8 +684,9 @@ TEST(InterpProcesses, OneAloneHasNoOthers) {
             Cat("UNIMPLEMENTED: collective-broadcast: 'r' ", kOthers));
   EXPECT_EQ(Alone("ROOT r = s32[2] collective-permute(x), source_target_pairs={{1,0}}"),
             Cat("UNIMPLEMENTED: collective-permute: 'r' ", kOthers));
-  EXPECT_EQ(Alone("ROOT r = (s32[2], token[]) infeed(start)"),
-            "UNIMPLEMENTED: infeed: 'r' needs a queue; one process alone has none");
+  // The reader makes up other values.
+  EXPECT_EQ(Alone("ROOT r = (s32[<=2], token[]) infeed(start)"),
+            "UNIMPLEMENTED: infeed: the evaluator has no code for shape (s32[<=2], token[])");
   EXPECT_EQ(Alone("ROOT r = token[] outfeed(x, start)"),
             "UNIMPLEMENTED: outfeed: 'r' needs a queue; one process alone has none");
   EXPECT_EQ(Alone("ROOT r = (s32[2], u32[], token[]) send(x, start), channel_id=1"),

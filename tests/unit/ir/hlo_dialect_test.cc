@@ -32,29 +32,22 @@ TEST(HloDialect, ShortForms) {
   for (const Case& c : std::initializer_list<Case>{
            {"ROOT c = f32[2,2]{1,0} constant(1.5)", "{{1.5,1.5},{1.5,1.5}}"},
            {"c = s32[] constant(3)\nROOT b = s32[2] broadcast(c)", "{3,3}"},
-           {"c = s32[2] constant({1,2})\nROOT m = s32[2] map(c, c), to_apply={ x = s32[] "
-            "parameter(0)\ny = s32[] parameter(1)\nROOT m = s32[] multiply(x, y) }",
-            "{1,4}"},
-           {"a = f32[1,2] constant({{1,2}})\nb = f32[2,1] constant({{3},{4}})\n"
-            "ROOT c = f32[1,1] convolution(a, b), dim_labels=bf_io->bf",
-            "{{11}}"},
-           {"a = f32[2] constant({1,2})\nz = f32[] constant(0)\n"
-            "ROOT r = f32[] reduce(a, z), dimensions=[0], to_apply=add",
-            "3"},
-           {"a = b(f32[2]) constant({1,2})\nROOT n = f32[2] negate(b(f32[2]) a)", "{-1,-2}"},
-           {"t = token[]{:T(8)} after-all()\na = f32[2]{0:T(256)S(1)} constant({1,2})\n"
-            "ROOT d = f32[2]{0:D(D)#(u32)*(u64)SC(0:1)} add-dependency(a, t), "
-            "metadata={op_name=\"a\\v\" stack_frame_id=3}",
-            "{1,2}"},
-           // Names alone are operands, space parts elements, and 64 bits have a sign or none.
-           {"a = f32[] constant(2)\nROOT s = f32[] add(f32[] a, f32[], f32[] a)", "4"},
-           {"ROOT c = f32[2,2] constant({{1 2} {3,4,}})", "{{1,2},{3,4}}"},
-           {"ROOT c = u64[2] constant({-1,7})", "{18446744073709551615,7}"},
-           {"ROOT c = s64[] constant(18446744073709551615)", "-1"},
-           {"ROOT c = pred[3] constant({2,0,-1})", "{1,0,1}"},
-           {"a = u32[2] constant({1,4294967295})\nb = u32[2] constant({2,2})\n"
-            "ROOT c = pred[2] compare(a, b), direction=LT, type=SIGNED",
-            "{1,0}"},
+           // Space in shapes; windows in any order; starts of slices as one operand.
+           {"a = s32 [2,2] {0,1} constant({{1,2},{3,4}})\nROOT n = s32[2,2] negate(s32 [2,2] a)",
+            "{{-1,-2},{-3,-4}}"},
+           {"a = f32[3] constant({1,2,3})\nz = f32[] constant(0)\nROOT r = f32[2] "
+            "reduce-window(a, z), window={stride=2 pad=0_1 size=2}, to_apply=add",
+            "{3,3}"},
+           {"a = s32[2,3] constant({{1,2,3},{4,5,6}})\ni = s32[2] constant({1,1})\n"
+            "u = s32[1,1] constant({{9}})\ns = s32[1,2] dynamic-slice(a, i), "
+            "dynamic_slice_sizes={1,2}\nd = s32[2,3] dynamic-update-slice(a, u, i)\n"
+            "ROOT t = (s32[1,2], s32[2,3]) tuple(s, d)",
+            "({{5,6}},{{1,2,3},{4,9,6}})"},
+           // topk finds the largest elements unless it says otherwise.
+           {"a = f32[3] constant({1,3,2})\nt = (f32[1], s32[1]) topk(a), k=1\n"
+            "u = (f32[1], s32[1]) topk(a), k=1, largest=false\n"
+            "ROOT r = ((f32[1], s32[1]), (f32[1], s32[1])) tuple(t, u)",
+            "(({3},{1}),({1},{0}))"},
        }) {
     EXPECT_EQ(Value(InEntry(c.body)), c.value) << c.body;
   }
@@ -125,6 +118,82 @@ TEST(HloDialect, ElementsThatAreLeftOut) {
   EXPECT_FALSE(literal("p").elements()[0].IsSplat());
   EXPECT_FALSE(literal("q").elements()[1].IsSplat());
   EXPECT_NE(ParseError(InEntry("c = f32[100000000] constant({...})")).find("RESOURCE_EXHAUSTED"),
+            std::string::npos);
+}
+
+// Whatever shapes stand there.
+TEST(HloDialect, ShapesOfTransfers) {
+  const std::string printed = ToHloText(*ParseOrDie(
+      InEntry("a = f32[2] parameter(0)\nt = token[] after-all()\n"
+              "s = f32[2] send(a, t), channel_id=1\nd = token[] send-done(s), channel_id=1\n"
+              "r = (f32[2], u32[8], token[]) recv(t), channel_id=1\n"
+              "e = (f32[2], token[]) recv-done(r), channel_id=1\n"
+              "ROOT v = f32[2] get-tuple-element(e), index=0")));
+  EXPECT_NE(printed.find("(f32[2]{0}, u32[], token[]) send("), std::string::npos) << printed;
+  EXPECT_NE(printed.find("(f32[2]{0}, u32[], token[]) recv("), std::string::npos) << printed;
+}
+
+// What no outfeed above has for it.
+TEST(HloDialect, InfeedsThatNobodyFills) {
+  const std::string text = InEntry(
+      "x = f32[50] parameter(0)\nt = token[] after-all()\n"
+      "a = ((f32[50]{0}, s32[50,1], f32[3,5000]{0,1}), token[]) infeed(t)\n"
+      "o = token[] outfeed(x, t)\n"
+      "b = (f32[50], token[]) infeed(o)\n"
+      "c = (pred[], token[]) infeed(o), infeed_config=\"c\"\n"
+      "p = (f32[50], s32[50,1], f32[3,5000]) get-tuple-element(a), index=0\n"
+      "f = f32[50] get-tuple-element(p), index=0\ni = s32[50,1] get-tuple-element(p), index=1\n"
+      "s = f32[3] slice(f), slice={[0:3]}\n"
+      "g = f32[50] gather(s, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
+      "index_vector_dim=1, slice_sizes={1}\n"
+      "v = f32[50] get-tuple-element(b), index=0\nq = pred[] get-tuple-element(c), index=0\n"
+      "ROOT r = (f32[50], f32[50], pred[]) tuple(g, v, q)");
+  int64_t made_up = 0;
+  auto module = ParseHloText(text, {.made_up = &made_up});
+  ASSERT_TRUE(module.ok()) << module.status().ToString();
+  EXPECT_EQ(made_up, 4);
+  int64_t infeeds = 0, most = 0;
+  for (const Instruction* i : (*module)->entry()->instructions()) {
+    infeeds += i->opcode() == Opcode::kInfeed;
+    if (!i->IsConstant()) continue;
+    if (IsPred(i->shape().type())) EXPECT_EQ(i->literal().values<bool>()[0], false);
+    if (i->shape().type() != ElementType::kS32) continue;
+    for (int32_t k : i->literal().values<int32_t>()) most = std::max<int64_t>(most, k);
+  }
+  EXPECT_EQ(infeeds, 1);  // b has what o gives
+  EXPECT_EQ(most, 2);     // a valid index of s
+  EXPECT_EQ(ToHloText(**module), ToHloText(*ParseOrDie(ToHloText(**module))));
+}
+
+TEST(HloDialect, LayoutsOfTuples) {
+  const std::string text =
+      "HloModule m, entry_computation_layout={((f32[2,2]{0,1}, s32[]))->(f32[2,2]{1,0}, s32[])}\n"
+      "ENTRY e { p = (f32[2,2]{1,0}, s32[]) parameter(0)\n"
+      "a = f32[2,2]{1,0} get-tuple-element(p), index=0\n"
+      "b = s32[] get-tuple-element(p), index=1\n"
+      "ROOT t = (f32[2,2]{1,0}, s32[]) tuple(a, b) }";
+  const std::string printed = ToHloText(*ParseOrDie(text));
+  EXPECT_NE(printed.find("%p = (f32[2,2]{0,1}, s32[]) parameter(0)"), std::string::npos) << printed;
+  EXPECT_EQ(ToHloText(*ParseOrDie(printed)), printed);
+  EXPECT_NE(ToHloText(*ParseOrDie("HloModule m, entry_computation_layout={((f32[2,2]{0,1}))->"
+                                  "(f32[2,2]{1,0})}\nENTRY e { ROOT p = (f32[2,2]{1,0}) "
+                                  "parameter(0) }"))
+                .find("copy("),
+            std::string::npos);
+}
+
+TEST(HloDialect, AliasesOfOtherShapes) {
+  auto aliases = [](std::string_view alias) {
+    return ParseOrDie(Cat("HloModule m, input_output_alias={ {}: (0, {}", alias, "), }\n",
+                          InEntry("x = f32[4] parameter(0)\nROOT r = f32[2,2] reshape(x)")))
+        ->aliases()
+        .size();
+  };
+  EXPECT_EQ(aliases(""), 0u);
+  EXPECT_EQ(aliases(", may-alias"), 0u);
+  EXPECT_NE(ParseError(Cat("HloModule m, input_output_alias={ {}: (0, {}, must-alias) }\n",
+                           InEntry("x = f32[4] parameter(0)\nROOT r = f32[2,2] reshape(x)")))
+                .find("they must be equal"),
             std::string::npos);
 }
 
@@ -223,6 +292,11 @@ TEST(HloDialect, Scan) {
   EXPECT_EQ(Value(scan("")), "({11,26,48},16)");
   EXPECT_EQ(Value(scan(", is_reverse=true, is_associative=false")), "({16,30,39},16)");
   EXPECT_EQ(Value(scan("", "s32[0] constant({})", "s32[0]")), "({},10)");
+  // Shapes may be absent.
+  EXPECT_EQ(Value(Cat(kBody,
+                      "ENTRY e { x = s32[3] constant({1,2,3})\nc = s32[] constant(10)\n"
+                      "ROOT s = scan(x, c), dimensions={0}, num_carries=1, to_apply=f }")),
+            "({11,26,48},16)");
   // Along another dimension than the first, without carries.
   EXPECT_EQ(Value("f { x = s32[2] parameter(0)\nROOT n = (s32[2]) tuple(x) }\n"
                   "ENTRY e { x = s32[2,3] constant({{1,2,3},{4,5,6}})\n"
@@ -247,6 +321,11 @@ TEST(HloDialect, RaggedDot) {
                       "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, "
                       "rhs_group_dims={0}")),
             "{{3},{inf},{0}}");
+  EXPECT_EQ(Value(dot("f32[2,1] constant({{1},{2}})", "f32[1,1,1] constant({{{3}}})",
+                      "s32[1] constant({2})", "",
+                      "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, "
+                      "rhs_group_dims={0}")),
+            "{{3},{6}}");
   // Sizes of their own for each index of a batch.
   EXPECT_EQ(
       Value(dot("s32[2,2,1] constant({{{1},{2}},{{3},{4}}})", "s32[2,1,1] constant({{{1}},{{10}}})",
@@ -479,6 +558,10 @@ TEST(HloDialect, KnownCalls) {
             "backend_config={\"cudnn_conv_backend_config\":{\"conv_result_scale\":2,"
             "\"activation_mode\":\"kNone\"}}",
             "({{{42},{64}}},{})"},
+           {"a = f32[1,2,1] constant({{{1},{2}}})\nb = f32[1,1,1] constant({{{10}}})\n"
+            "ROOT c = (f32[1,2,1], u8[0]) custom-call(a, b), window={size=1}, "
+            "dim_labels=b0f_0io->b0f, custom_call_target=\"__cudnn$convForwardGraph\"",
+            "({{{10},{20}}},{})"},
            // The transpose of the one above, by each operand.
            {"g = f32[1,2,1] constant({{{1},{2}}})\nb = f32[2,1,1] constant({{{1}},{{10}}})\n"
             "ROOT c = (f32[1,3,1], u8[0]) custom-call(g, b), window={size=2}, "
@@ -562,6 +645,26 @@ TEST(HloDialect, CallsOfPasses) {
             "custom_call_target=\"_SPMDInternalOp_RotateRight\", "
             "backend_config=\"dimension=1,amount=2\"",
             "{{4,5,1,2,3}}"},
+           {"a = s32[3] constant({1,2,3})\nROOT r = s32[3] custom-call(a), "
+            "custom_call_target=\"_SPMDInternalOp_RotateRight\", "
+            "backend_config=\"dimension=0, amount=4\"",
+            "{3,1,2}"},
+           // From two to the left to one to the right; and ends that meet the other side.
+           {"a = s32[5] constant({1,2,3,4,5})\n"
+            "ROOT r = (s32[5], s32[5], s32[5], s32[5]) custom-call(a), "
+            "custom_call_target=\"_SPMDInternalOp_MultiRotate\", "
+            "backend_config=\"dimension=0,left_amount=2,right_amount=1\"",
+            "({3,4,5,1,2},{2,3,4,5,1},{1,2,3,4,5},{5,1,2,3,4})"},
+           {"a = s32[2,5] constant({{1,2,3,4,5},{6,7,8,9,0}})\n"
+            "ROOT r = (s32[1,2], s32[1,2]) custom-call(a), "
+            "custom_call_target=\"_SPMDInternalOp_MultiSlice\", "
+            "backend_config=\"dimension=1,amount=1,start_indices=[1,0],limit_indices=[2,3],"
+            "strides=[1,2],bufferize=0\"",
+            "({{6,8}},{{7,9}})"},
+           {"a = s32[1,3] constant({{1,2,3}})\nROOT r = s32[1,6] custom-call(a), "
+            "custom_call_target=\"_SPMDInternalOp_Wrap\", "
+            "backend_config=\"dimension=1,left_amount=1,right_amount=2\"",
+            "{{3,1,2,3,1,2}}"},
            {"k = f32[2,3] constant({{3,-0,0},{2,9,-1}})\nROOT s = (f32[2,3], u8[2]) "
             "custom-call(k), "
             "custom_call_target=\"xla.gpu.ext.cub_sort_unassigned_scratch_size\", "
@@ -572,6 +675,9 @@ TEST(HloDialect, CallsOfPasses) {
             "custom_call_target=\"__cub$DeviceRadixSort\", "
             "backend_config={\"descending\":true}",
             "({3,2,1},{10,30,20},{0})"},
+           {"a = f32[2] constant({1,2})\nROOT d = f32[2] custom-call(a), "
+            "custom_call_target=\"SetBound\", literal=s32[2] {1,2}",
+            "{1,2}"},
            {"a = f32[2] constant({1,2})\nb = (f32[2]) custom-call(a), "
             "custom_call_target=\"__xla_internal_call_marker_before\", "
             "custom_call_has_side_effect=true\nc = f32[2] get-tuple-element(b), index=0\n"
@@ -589,7 +695,11 @@ TEST(HloDialect, CallsOfPasses) {
         "f32[2] custom-call(a), custom_call_target=\"__op$dequantize\"",
         "f32[1] custom-call(a), custom_call_target=\"X64Combine\"",
         "f32[1] custom-call(a), custom_call_target=\"_SPMDInternalOp_RotateRight\", "
-        "backend_config=\"dimension=0,amount=2\"",
+        "backend_config=\"dimension=1,amount=2\"",
+        "(f32[1], f32[1]) custom-call(a), custom_call_target=\"_SPMDInternalOp_MultiSlice\", "
+        "backend_config=\"dimension=0,amount=1,start_indices=[0],limit_indices=[1],strides=[1]\"",
+        "(f32[1]) custom-call(a), custom_call_target=\"_SPMDInternalOp_MultiRotate\", "
+        "backend_config=\"dimension=0,left_amount=1,right_amount=0\"",
         "(f32[1], u8[1]) custom-call(a, a), custom_call_target=\"__cub$DeviceRadixSort\""}) {
     auto module = ParseOrDie(InEntry(Cat("a = f32[1] constant({1})\nROOT c = ", call)));
     EXPECT_EQ(module->entry()->root()->opcode(), Opcode::kCustomCall) << call;
@@ -600,7 +710,8 @@ TEST(HloDialect, CallsOfPasses) {
 // Texts in configurations have quotes, as XLA's grammar wants them.
 TEST(HloDialect, QuotedConfigurations) {
   const std::string text = InEntry(
-      "t = token[] after-all()\nROOT i = (f32[], token[]) infeed(t), infeed_config=\"a b\"");
+      "x = f32[] constant(1)\nt = token[] after-all()\no = token[] outfeed(x, t)\n"
+      "ROOT i = (f32[], token[]) infeed(o), infeed_config=\"a b\"");
   const std::string printed = ToHloText(*ParseOrDie(text));
   EXPECT_NE(printed.find("infeed_config=\"a b\""), std::string::npos) << printed;
   EXPECT_EQ(ToHloText(*ParseOrDie(printed)), printed);

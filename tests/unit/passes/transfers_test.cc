@@ -61,7 +61,9 @@ TEST(Transfers, Queues) {
   EXPECT_EQ(Alone("o = token[] outfeed(x, t)\ni = (f32[2], token[]) infeed(o)\n"
                   "ROOT v = f32[2] get-tuple-element(i), index=0"),
             "{1, 2}");
-  EXPECT_NE(Alone("i = (f32[2], token[]) infeed(t)\nROOT v = f32[2] get-tuple-element(i), index=0")
+  // The reader makes up other values.
+  EXPECT_NE(Alone("i = (f32[<=2], token[]) infeed(t)\n"
+                  "ROOT v = f32[<=2] get-tuple-element(i), index=0")
                 .find("UNIMPLEMENTED"),
             std::string::npos);
 }
