@@ -257,7 +257,6 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   if (s.unit != GemmUnit::kElement) s.pack_a = !HasWordsOfA(p, s.unit);
   if (!MayPackA(p)) s.pack_a = false;
   const int64_t k = s.Steps(p);
-  const int64_t bytes = ByteWidth(p.type);
   const int64_t rows = p.m * s.row_batches;
   const int64_t m_tiles = CeilDiv(p.m, s.mr) * s.row_batches;
   const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);
