@@ -151,6 +151,39 @@ def transforms():
     return jnp.fft.fft, (parts[0] + 1j * parts[1],), 0
 
 
+def of_arrays(function, *shapes, seed=9):
+    """A function of normal numbers."""
+    random = np.random.default_rng(seed)
+    return lambda: (function, tuple(random.normal(size=s).astype(np.float32) for s in shapes), 0)
+
+
+def complex_product():
+    parts = np.random.default_rng(10).normal(size=(4, 1 << 18)).astype(np.float32)
+    return jnp.multiply, (parts[0] + 1j * parts[1], parts[2] + 1j * parts[3]), 0
+
+
+def pixels():
+    """Images of bytes, normalised by channel."""
+    random = np.random.default_rng(11)
+    images = random.integers(0, 256, (4, 224, 224, 3)).astype(np.uint8)
+    return (lambda v, mean, scale: (v.astype(jnp.float32) / 255 - mean) * scale,
+            (images, np.float32([0.5, 0.4, 0.3]), np.float32([4, 5, 6])), 0)
+
+
+def rotate_pairs(v, c, s):
+    """Rotary embeddings of neighbouring elements."""
+    even, odd = v[..., ::2], v[..., 1::2]
+    return jnp.stack([even * c - odd * s, even * s + odd * c], -1).reshape(v.shape)
+
+
+def recurrence(a, b):
+    """x[i] = a[i] x[i - 1] + b[i] by a scan of an associative operation."""
+    def combine(p, q):
+        return p[0] * q[0], q[0] * p[1] + q[1]
+    return jax.lax.associative_scan(combine, (jnp.tanh(a), b), axis=0)[1]
+
+
+SQUARE = (1024, 1024)
 UNARY = ('abs', 'sin', 'cos', 'tanh', 'exp', 'sqrt', 'square', 'sign', 'floor', 'ceil', 'negative', 'sum', 'max',
          'mean', 'cumsum', 'sort', 'argmax', 'ravel', 'transpose', 'log1p')
 BINARY = ('add', 'subtract', 'multiply', 'maximum', 'minimum', 'arctan2', 'less', 'equal', 'hypot',
@@ -188,6 +221,17 @@ PROGRAMS = {
     'cholesky, 10,000 of 3 x 3': lambda: systems(jnp.linalg.cholesky),
     'qr, 10,000 of 3 x 3': lambda: systems(lambda a: jnp.abs(jnp.linalg.qr(a)[1])),
     'fft, 1,000 of 1,024': transforms,
+    'roll, 256K': of_arrays(lambda v: jnp.roll(v, 17), (1 << 18,)),
+    'pad by edges, 1,024 x 1,024': of_arrays(lambda v: jnp.pad(v, 3, mode='edge'), SQUARE),
+    'product of c64, 256K': complex_product,
+    'repeat by 4, 1,024 x 256': of_arrays(lambda v: jnp.repeat(v, 4, axis=1), (1024, 256)),
+    'pixels of bytes, normalised': pixels,
+    'rotary pairs, 8 x 128 x 12 x 64': of_arrays(rotate_pairs, (8, 128, 12, 64), (128, 1, 32), (128, 1, 32)),
+    'linear recurrence, 1,024 x 64': of_arrays(recurrence, (1024, 64), (1024, 64)),
+    'sum of columns, 1,024 x 1,024': of_arrays(lambda v: v.sum(0), SQUARE),
+    'max of columns, 1,024 x 1,024': of_arrays(lambda v: v.max(0), SQUARE),
+    'max of rows, 1,024 x 1,024': of_arrays(lambda v: v.max(1), SQUARE),
+    'top 8 of rows, 1,024 x 1,024': of_arrays(lambda v: jax.lax.top_k(v, 8), SQUARE),
     'Diffrax solve': lorenz,
     'NumPyro NUTS': nuts,
     'NumPyro SVI': svi,
