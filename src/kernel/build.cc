@@ -1,13 +1,16 @@
 #include "kernel/build.h"
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/strings.h"
 #include "kernel/collapse.h"
 #include "kernel/combiner.h"
 #include "kernel/fusible.h"
+#include "kernel/parts.h"
 #include "kernel/region.h"
 #include "kernel/retype.h"
 #include "kernel/scatter.h"
@@ -251,6 +254,63 @@ class Builder {
     StageValues values(kernel_.stages.front(), Sources(StageId(0)));
     for (const Output& output : outputs_) {
       KILN_RETURN_IF_ERROR(StoreRoot(values, kernel_.stages.front(), output, dims));
+    }
+    if (outputs_.size() == 1) MakePartsTogether();
+    return OkStatus();
+  }
+
+  static int64_t LoadsOf(const Stage& stage) {
+    return std::ranges::count(stage.nodes, Node::Kind::kLoad, &Node::kind);
+  }
+
+  // Parts of the root that read the same elements are made at the same point, where each element is
+  // then read once.
+  void MakePartsTogether() {
+    const Instruction& root = *group_.roots[0];
+    const std::vector<PartsDimension> parts =
+        PartsOf(root, [&](const Instruction& i) { return param_of_.contains(&i); });
+    if (parts.empty()) return;
+    auto variables = std::exchange(kernel_.variables, {});
+    auto stages = std::exchange(kernel_.stages, {});
+    const int outer = std::exchange(kernel_.outer, 0);
+    kernel_.stages.resize(1);
+    if (StoreParts(root, parts).ok() && LoadsOf(kernel_.stages.front()) < LoadsOf(stages.front())) {
+      return;
+    }
+    kernel_.variables = std::move(variables);
+    kernel_.stages = std::move(stages);
+    kernel_.outer = outer;
+  }
+
+  Status StoreParts(const Instruction& root, const std::vector<PartsDimension>& parts) {
+    // The first part's element at a point, and from there each other part's.
+    std::vector<Index> first;
+    auto add = [&](int64_t extent) {
+      if (extent == 1) return Index(0);
+      ++kernel_.outer;
+      return AddVariable(extent, false);
+    };
+    for (int64_t d = 0; d < root.shape().rank(); ++d) {
+      const auto it = std::ranges::find(parts, d, &PartsDimension::dimension);
+      const PartsDimension part = it == parts.end() ? PartsDimension{d} : *it;
+      const int64_t outside = root.shape().dim(d) / part.count / part.inner;
+      first.push_back(part.inner == 1 ? add(outside) * part.count
+                                      : add(outside) * (part.count * part.inner) + add(part.inner));
+    }
+    Stage& stage = kernel_.stages.front();
+    StageValues values(stage, Sources(StageId(0)));
+    int64_t count = 1;
+    for (const PartsDimension& part : parts) count *= part.count;
+    for (int64_t number = 0; number < count; ++number) {
+      std::vector<Index> index = first;
+      int64_t rest = number;
+      for (const PartsDimension& part : std::views::reverse(parts)) {
+        const auto d = static_cast<size_t>(part.dimension);
+        index[d] = index[d] + rest % part.count * part.inner;
+        rest /= part.count;
+      }
+      KILN_ASSIGN_OR_RETURN(NodeId value, values.At(root, index));
+      StoreTo(stage, 0, root.shape(), index, value);
     }
     return OkStatus();
   }

@@ -32,6 +32,9 @@ constexpr double kItemCycles = 100000;
 // The size of an output likely to stay in the caches until it is read: bounded even for large
 // last-level caches, which are shared.
 constexpr int64_t kMostKept = 12 << 20;
+// Lines that go past the caches are put together in a few buffers, one for each place written at a
+// time.
+constexpr size_t kMostStreams = 8;
 constexpr double kChunkBytes = 192 << 10;
 constexpr int64_t kMaxChunks = 512;
 
@@ -43,7 +46,10 @@ class NestScheduler {
   }
 
   CpuNestSchedule Run() {
-    s_.nontemporal = kernel_.bytes_written > std::min(cpu_.l2_bytes + cpu_.l3_bytes / 2, kMostKept);
+    s_.nontemporal =
+        kernel_.bytes_written > std::min(cpu_.l2_bytes + cpu_.l3_bytes / 2, kMostKept) &&
+        std::ranges::all_of(kernel_.stages,
+                            [](const Stage& stage) { return stage.stores.size() <= kMostStreams; });
     s_.vector_width = Width();
     ChooseVectors();
     PreferSquares();
