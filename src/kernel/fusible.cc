@@ -12,6 +12,7 @@
 #include "kernel/chain.h"
 #include "kernel/fusion_analysis.h"
 #include "kernel/prologue.h"
+#include "kernel/repeats.h"
 #include "kernel/window.h"
 
 namespace kiln::kernel {
@@ -527,6 +528,9 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
   FusionDecision decision = DecideByRoles(producer, consumer, scheduler);
   if (decision.fuse && RepeatsTooMuch(producer, consumer)) {
     return No("the consumer wants the producer's elements at too many places");
+  }
+  if (decision.fuse && WindowsRepeat(producer, consumer)) {
+    return No("windows would repeat what is done once where the producer's operand is made");
   }
   return decision;
 }

@@ -28,6 +28,9 @@ constexpr Pass kPasses[] = {
      "their results' layouts",
      PrepareCalls},
     {"inline-maps", "replaces maps by their computations on whole arrays", InlineMaps},
+    {"transform-convolutions",
+     "multiplies transformed tiles in place of windows of 3 x 3, where filters are fixed",
+     TransformConvolutions},
     {"expand-ops", "expands ops without code of their own", ExpandOps},
     {"outline-ops", "outlines ops that expand to several ops", OutlineOps},
     {"fuse-outlined", "fuses the outlined ops, and inlines them again", FuseOutlined},
@@ -78,7 +81,7 @@ Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
       // Known values are evaluated before expansion.
       {{"outline-grids", "inline-calls", "inline-fusions", "expand-bounded", "split-constants",
         "prepare-calls", "inline-maps", "expand-tokens", "tuple-simplifier", "constant-folding",
-        "expand-ops", "expand-narrow", "expand-complex"}},
+        "transform-convolutions", "expand-ops", "expand-narrow", "expand-complex"}},
       {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
         "constant-folding", "conditional-simplifier", "while-simplifier",
         "while-induction-variables", "while-invariant-code-motion", "cse", "dce"},

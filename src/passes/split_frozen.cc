@@ -1,7 +1,9 @@
 // What depends on frozen arguments and constants alone is computed when they are bound, as
 // constants are folded at compile time:
 //
-//   f(x, g(w))  =>  f(x, p), and a module of its own p = g(w)   where p has no more bytes than w
+//   f(x, g(w))  =>  f(x, p), and a module of its own p = g(w)   where p has no more bytes than w,
+//   or
+//                                                               twice as many if g is a product
 //
 // Values that kernels compute as they read them stay where they are: g is then no copy, slice,
 // broadcast, or transpose before a dot.
@@ -144,7 +146,9 @@ class Splitter {
       default:
         break;
     }
-    return i.shape().byte_size() <= std::max(origins_.at(&i).bytes, kSmallBytes);
+    // A product is as much work as its sums are long.
+    const int64_t growth = i.opcode() == Opcode::kDot ? 2 : 1;
+    return i.shape().byte_size() <= std::max(growth * origins_.at(&i).bytes, kSmallBytes);
   }
 
   // What is computed together, each in the order of the computation.

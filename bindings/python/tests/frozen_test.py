@@ -42,6 +42,25 @@ class FrozenTest(unittest.TestCase):
                 for result in (executable(*rest), executable.run(rest), executable.start(rest)[0]):
                     numpy.testing.assert_array_equal(numpy.asarray(result[0]), want)
 
+    def test_filter(self):
+        """A filter whose transform is taken when it is bound."""
+        random = numpy.random.default_rng(1)
+        x = random.normal(size=(1, 16, 16, 64)).astype('f4')
+        graph = self.context.graph('filter')
+        values = [graph.parameter('f32', list(x.shape)), graph.parameter('f32', [64, 64, 3, 3], 'w')]
+        graph.set_results(graph.convolution(*values, [3, 3], 'b01f_oi01->b01f', padding_low=[1, 1],
+                                            padding_high=[1, 1]))
+        transformed = graph.compile(frozen=['w'])
+        plain = graph.compile(frozen=['w'], disabled_passes=['transform-convolutions'])
+        for _ in range(2):
+            w = random.normal(size=(64, 64, 3, 3)).astype('f4')
+            results = []
+            for executable in (transformed, plain):
+                executable.bind({'w': w})
+                results.append(numpy.asarray(executable(x)[0]))
+            numpy.testing.assert_allclose(*results, atol=1e-3)
+            self.assertTrue((results[0] != results[1]).any())
+
     def test_memory(self):
         memory = self.layer(['*.w', '*.b']).memory
         self.assertGreaterEqual(memory.frozen_bytes, (48 + 24) * 4)

@@ -64,6 +64,13 @@ class Scheduler {
   virtual bool KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by_side) const = 0;
   // Whether factors of f32 may be rounded to bf16, which makes products faster.
   virtual bool RoundsToBf16() const = 0;
+  // Whether a convolution of f32 by a fixed filter of 3 x 3 is faster as products of tiles of 4 x 4
+  // that are transformed (passes/expand/convolution_tiles.cc): so many, of so many input features,
+  // to so many output features.
+  virtual bool TransformsTiles(int64_t tiles, int64_t inputs, int64_t outputs) const = 0;
+  // Whether neighbouring places of windows are made at one point of a kernel, which reads what they
+  // share once.
+  virtual bool SharesWindows() const = 0;
 };
 
 // The row of each kind of target. For REFERENCE, which runs no kernels, the scheduler of passes

@@ -377,7 +377,8 @@ class SumsOfProducts {
 };
 
 Result<Instruction*> AsSumsOfProducts(Builder& b, Instruction* i) {
-  return SumsOfProducts(b, i).Run();
+  return ConvolutionByChannels(
+      b, i, [](Builder& b, Instruction* i) { return SumsOfProducts(b, i).Run(); });
 }
 
 }  // namespace

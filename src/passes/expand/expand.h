@@ -20,6 +20,15 @@ Result<ir::Instruction*> Convolution(Builder& b, ir::Instruction* i);
 // Without holes between the operand's elements, where that is worth it; `expand` makes the
 // products.
 Result<ir::Instruction*> ConvolutionByPhases(Builder& b, ir::Instruction* i, Expansion expand);
+// convolution_channels.cc
+// With one feature in and out of each group, where windows share what they read; `expand` has the
+// others.
+Result<ir::Instruction*> ConvolutionByChannels(Builder& b, ir::Instruction* i, Expansion expand);
+// The images that a convolution's windows move over, without holes, padded, as [batch, rows, ...,
+// features].
+ir::Instruction* PaddedImages(Builder& b, ir::Instruction* convolution);
+// Its result, given in this order of dimensions.
+ir::Instruction* InOrderOfResult(Builder& b, ir::Instruction* convolution, ir::Instruction* y);
 // random.cc
 Result<ir::Instruction*> Rng(Builder& b, ir::Instruction* i);
 Result<ir::Instruction*> RngBitGenerator(Builder& b, ir::Instruction* i);
@@ -45,6 +54,9 @@ namespace kiln::passes {
 
 // Ops that are made of others, by the table in expand.cc.
 Result<bool> ExpandOps(ir::Module& module, const PassContext& context);
+
+// Convolutions of 3 x 3 by fixed filters as products of transformed tiles, where that pays.
+Result<bool> TransformConvolutions(ir::Module& module, const PassContext& context);
 
 // For programs without fusion. An op that becomes several, by an expansion or by the types of its
 // values, becomes a computation of its own.

@@ -116,12 +116,12 @@ std::unique_ptr<ir::Module> FusedModule(uint64_t seed) {
 std::vector<std::string_view> Names() {
   std::vector<std::string_view> names;
   for (const Pass& pass : AllPasses()) {
-    // These modules have no tokens, calls, complex numbers, types under a byte, bounded sizes or
-    // frozen arguments.
+    // These modules have no tokens, calls, complex numbers, types under a byte, bounded sizes,
+    // frozen arguments or large filters.
     if (pass.name == "split-frozen" || pass.name == "expand-tokens" ||
         pass.name == "prepare-calls" || pass.name == "outline-grids" ||
         pass.name == "expand-complex" || pass.name == "expand-narrow" ||
-        pass.name == "expand-bounded") {
+        pass.name == "expand-bounded" || pass.name == "transform-convolutions") {
       continue;
     }
     names.push_back(pass.name);
