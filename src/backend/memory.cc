@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/block_cache.h"
 #include "base/stack.h"
 
 // The C library's malloc and so on.
@@ -24,10 +25,14 @@ constexpr size_t kReserveBytes = 2 << 20;
 
 thread_local MemoryReserve* current = nullptr;
 
-// Calls allocate() once more if work on this thread has a reserve; does not return without memory
-// then. Null without a reserve.
+// Calls allocate() once more if this thread has free blocks, or its work a reserve; does not return
+// without memory then. Null without a reserve.
 template <typename F>
 [[gnu::noinline, gnu::cold]] void* FromReserve(F allocate) {
+  if (BlockCache* cache = BlockCache::Current()) {
+    cache->Clear();
+    if (void* memory = allocate()) return memory;
+  }
   if (!current || !IsAbandonable()) return nullptr;
   void* memory = current->Release() ? allocate() : nullptr;
   if (!memory) Abandon(current->failure());
@@ -70,10 +75,20 @@ void* __wrap_malloc(size_t bytes) {
 
 // operator new, without the call of malloc between.
 void* __wrap__Znwm(size_t bytes) {
+  if (kiln::BlockCache* cache = kiln::BlockCache::Current()) {
+    if (void* memory = cache->Take(bytes)) return memory;
+  }
   void* memory = OrFromReserve(__real_malloc(bytes), [=] { return __real_malloc(bytes); });
   if (!memory) throw std::bad_alloc();
   return memory;
 }
+
+// operator delete, without and with the object's size.
+void __wrap__ZdlPv(void* memory) {
+  kiln::BlockCache* cache = kiln::BlockCache::Current();
+  if (!cache || !memory || !cache->Keep(memory)) std::free(memory);
+}
+void __wrap__ZdlPvm(void* memory, size_t) { __wrap__ZdlPv(memory); }
 
 void* __wrap_calloc(size_t count, size_t bytes) {
   return OrFromReserve(__real_calloc(count, bytes), [=] { return __real_calloc(count, bytes); });

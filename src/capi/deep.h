@@ -1,6 +1,7 @@
 // The guard around functions with a recursion as deep as a program.
 #pragma once
 
+#include "base/block_cache.h"
 #include "base/stack.h"
 #include "capi/error.h"
 
@@ -10,6 +11,7 @@ namespace kiln::capi {
 template <typename F>
 kiln_error* GuardDeep(F&& f) noexcept {
   return Guard([&]() -> Status {
+    const BlockCacheScope blocks;
     Status status;
     KILN_RETURN_IF_ERROR(OnOwnStack([&] { status = f(); }));
     return status;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/block_cache.h"
 #include "base/thread.h"
 #include "base/trace.h"
 
@@ -16,6 +17,7 @@ void InParallel(size_t threads, size_t count, const std::function<void(size_t)>&
   std::mutex mutex;
   std::exception_ptr thrown;
   auto take = [&]() noexcept {
+    const BlockCacheScope blocks;
     try {
       for (size_t i = next++; i < count; i = next++) work(i);
     } catch (...) {
