@@ -30,6 +30,15 @@ constexpr auto kTypesByNumber = [] {
   return rows;
 }();
 
+// For each first letter the lengths of the names that begin with it, as bits: most texts are none.
+constexpr auto kNameLengths = [] {
+  std::array<uint32_t, 256> lengths{};
+  for (const TypeRow& row : kTypes) {
+    lengths[static_cast<unsigned char>(row.name[0])] |= uint32_t{1} << row.name.size();
+  }
+  return lengths;
+}();
+
 const TypeRow* Find(ElementType type) {
   const auto number = static_cast<uint32_t>(type);
   if (number >= kTypesByNumber.size() || kTypesByNumber[number].bits == 0) return nullptr;
@@ -44,6 +53,9 @@ std::string_view TypeName(ElementType type) {
 }
 
 std::optional<ElementType> TypeByName(std::string_view name) {
+  if (name.empty() || name.size() >= 32) return std::nullopt;
+  const uint32_t lengths = kNameLengths[static_cast<unsigned char>(name[0])];
+  if ((lengths >> name.size() & 1) == 0) return std::nullopt;
   for (const TypeRow& row : kTypes) {
     if (row.name == name) return row.type;
   }

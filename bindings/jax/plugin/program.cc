@@ -184,14 +184,22 @@ PJRT_Error* Assign(const CompileOptions& options, Program* program) {
 
 std::string FingerprintOf(std::string_view code, std::string_view options, std::string_view build) {
   uint64_t a = 14695981039346656037u, b = 0x9e3779b97f4a7c15u;
-  for (const std::string_view part : {build, options, code}) {
-    for (const char c : part) {
-      a = (a ^ static_cast<unsigned char>(c)) * 1099511628211u;
-      b = (b + static_cast<unsigned char>(c)) * 0xff51afd7ed558ccdu;
-      b ^= b >> 32;
+  const auto add = [&](uint64_t word) {
+    a = (a ^ word) * 0x9fb21c651e98df25u;
+    a ^= a >> 32;
+    b = (b + word) * 0xff51afd7ed558ccdu;
+    b ^= b >> 29;
+  };
+  // Words: by bytes it would take a hundredth of the compilation.
+  for (std::string_view part : {build, options, code}) {
+    add(part.size());
+    while (!part.empty()) {
+      uint64_t word = 0;
+      const size_t bytes = std::min(part.size(), sizeof(word));
+      std::memcpy(&word, part.data(), bytes);
+      add(word);
+      part.remove_prefix(bytes);
     }
-    a = (a ^ part.size()) * 1099511628211u;
-    b = (b + part.size()) * 0xff51afd7ed558ccdu;
   }
   char text[33];
   std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(a),
