@@ -130,13 +130,19 @@ typedef struct kiln_compile_options {
   int32_t keep_subnormals; /**< 1: products of bf16 keep subnormal numbers; 0: a CPU's bf16 units,
                                 which treat them as 0, may compute these products, faster.
                                 Ignored by other devices. \since 0.1 */
+  int32_t takes_graph; /**< 1: the graph is given up. It is not copied, which saves time and memory,
+                            and no other thread may use it during the call. Afterwards, also if
+                            the call fails behind the check of its arguments, it may be
+                            released and asked for attributes of arguments and results
+                            (kiln_graph_argument_attribute()); other uses fail with
+                            FAILED_PRECONDITION, or find an empty graph. \since 0.1 */
 } kiln_compile_options;
 
 /** Makes default ::kiln_compile_options of a variable. */
 #define KILN_COMPILE_OPTIONS_INIT                                                       \
   {                                                                                     \
     sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, \
-        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0    \
+        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0, 0 \
   }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_compile_options). NULL, or a
@@ -144,7 +150,7 @@ typedef struct kiln_compile_options {
 KILN_API void kiln_compile_options_init(kiln_compile_options* options, size_t size);
 
 /** Compiles a whole graph, or fails with an error that names the unsupported op. The graph is
- *  copied: it may be changed or released afterwards.
+ *  copied, and may be changed or released afterwards, unless the options take it.
  *  @param options may be NULL: the defaults
  *  @param executable receives one reference, to be released with kiln_executable_release()
  *  @return the graph's first error, if any; FAILED_PRECONDITION if no results are set;

@@ -175,9 +175,10 @@ Status AddAliases(const kiln_compile_options& options, kiln::ir::Module& module)
 }
 
 // Adds the arguments that the program marks by an attribute that is true.
-void AddMarked(const kiln_graph& graph, std::string_view attribute, std::vector<size_t>& numbers) {
+void AddMarked(const kiln_graph& graph, const kiln::ir::Module& module, std::string_view attribute,
+               std::vector<size_t>& numbers) {
   // Marks are by parameters; arguments are the arrays and tokens in these.
-  const auto parameters = graph.entry().parameters();
+  const auto parameters = module.entry()->parameters();
   size_t number = 0;
   for (size_t p = 0; p < graph.entry_attributes().arguments.size() && p < parameters.size(); ++p) {
     const auto& attributes = graph.entry_attributes().arguments[p];
@@ -191,12 +192,13 @@ void AddMarked(const kiln_graph& graph, std::string_view attribute, std::vector<
 }
 
 // The marks of the program, and the option.
-Result<std::vector<size_t>> DonorsOf(const kiln_graph& graph, const kiln_compile_options& options) {
+Result<std::vector<size_t>> DonorsOf(const kiln_graph& graph, const kiln::ir::Module& module,
+                                     const kiln_compile_options& options) {
   if (!options.donors && options.donor_count > 0) {
     return InvalidArgument("kiln_compile_options.donors is NULL");
   }
   std::vector<size_t> donors(options.donors, options.donors + options.donor_count);
-  AddMarked(graph, kiln::stablehlo::kBufferDonor, donors);
+  AddMarked(graph, module, kiln::stablehlo::kBufferDonor, donors);
   return donors;
 }
 
@@ -228,7 +230,7 @@ Result<std::vector<size_t>> FrozenOf(const kiln_graph& graph, const kiln::ir::Mo
     return InvalidArgument("kiln_compile_options.frozen is NULL");
   }
   std::vector<size_t> frozen(options.frozen, options.frozen + options.frozen_count);
-  AddMarked(graph, kiln::stablehlo::kFrozen, frozen);
+  AddMarked(graph, module, kiln::stablehlo::kFrozen, frozen);
   KILN_ASSIGN_OR_RETURN(std::string_view text,
                         kiln::capi::TextOf("kiln_compile_options.frozen_names",
                                            options.frozen_names, options.frozen_names_length));
@@ -263,21 +265,34 @@ Status CheckSymbolsAreThere(const kiln_graph& graph, const kiln::SymbolSizes& si
   return OkStatus();
 }
 
-// A copy of the module with its symbols substituted.
-Result<std::unique_ptr<kiln::ir::Module>> Specialised(const kiln::ir::Module& module,
-                                                      const kiln::SymbolSizes& sizes) {
+bool HasUnknownSizes(const kiln::ir::Module& module) {
   for (const auto& computation : module.computations()) {
     for (kiln::ir::Instruction* instruction : computation->instructions()) {
       if (!instruction->shape().is_static() || !instruction->attributes().Symbolic().empty()) {
-        return kiln::ir::Specialise(module, sizes);
+        return true;
       }
     }
   }
-  return module.Clone();
+  return false;
 }
 
-Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
-                                        const kiln_compile_options& options) {
+// The graph's module with its symbols substituted: a copy, or, where the graph is given up, itself.
+Result<std::unique_ptr<kiln::ir::Module>> Specialised(kiln_graph& graph,
+                                                      const kiln::SymbolSizes& sizes, bool takes) {
+  const bool has_unknown = HasUnknownSizes(graph.module());
+  if (!takes) {
+    if (has_unknown) return kiln::ir::Specialise(graph.module(), sizes);
+    return graph.module().Clone();
+  }
+  std::unique_ptr<kiln::ir::Module> module = graph.Take();
+  if (has_unknown) return kiln::ir::Specialise(*module, sizes);
+  // As in a copy.
+  module->RemoveUnusedComputations();
+  module->SortComputations();
+  return module;
+}
+
+Result<Ref<CompiledExecutable>> Compile(kiln_graph& graph, const kiln_compile_options& options) {
   Client& client = graph.client();
   KILN_ASSIGN_OR_RETURN(Device * device, kiln::capi::ChosenDevice(client, options.device));
   KILN_RETURN_IF_ERROR(CheckOptions(options));
@@ -305,11 +320,11 @@ Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
   if (options.dump_large_constants != 0) compiler.dump_literal_elements = INT64_MAX;
   KILN_ASSIGN_OR_RETURN(auto sizes, SizesOf(options));
   KILN_RETURN_IF_ERROR(CheckSymbolsAreThere(graph, sizes));
-  kiln::TraceSpan preparation(trace.get(), "copy the graph", "stage");
-  KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));
-  KILN_RETURN_IF_ERROR(AddAliases(options, *module));
+  kiln::TraceSpan preparation(trace.get(), "prepare the graph", "stage");
   compiler.is_verified = graph.IsAsRead() && sizes.empty() && options.alias_count == 0;
-  KILN_ASSIGN_OR_RETURN(compile.donors, DonorsOf(graph, options));
+  KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph, sizes, options.takes_graph != 0));
+  KILN_RETURN_IF_ERROR(AddAliases(options, *module));
+  KILN_ASSIGN_OR_RETURN(compile.donors, DonorsOf(graph, *module, options));
   KILN_ASSIGN_OR_RETURN(compiler.frozen, FrozenOf(graph, *module, options));
   preparation.End();
   return kiln::client::Compile(*device, std::move(module), std::move(compile));
@@ -329,7 +344,9 @@ kiln_error* kiln_graph_compile(const kiln_graph* graph, const kiln_compile_optio
     KILN_RETURN_IF_ERROR(graph->CheckComplete());
     KILN_ASSIGN_OR_RETURN(kiln_compile_options read,
                           kiln::capi::ReadOptions("kiln_compile_options", options));
-    KILN_ASSIGN_OR_RETURN(Ref<CompiledExecutable> compiled, Compile(*graph, read));
+    // Where the options take the graph, it changes.
+    KILN_ASSIGN_OR_RETURN(Ref<CompiledExecutable> compiled,
+                          Compile(const_cast<kiln_graph&>(*graph), read));
     *executable = kiln::capi::HandOver(std::move(compiled));
     return OkStatus();
   });

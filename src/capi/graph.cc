@@ -1,7 +1,9 @@
 #include "capi/graph.h"
 
+#include <algorithm>
 #include <atomic>
 #include <new>
+#include <utility>
 
 #include "base/exception.h"
 #include "base/heap.h"
@@ -44,6 +46,11 @@ uint32_t NextSerial() {
   return serial != 0 ? serial : NextSerial();
 }
 
+bool HasLayout(const Shape& shape) {
+  if (shape.is_array()) return !shape.minor_to_major().empty();
+  return std::ranges::any_of(shape.elements(), HasLayout);
+}
+
 void ClearLayout(Shape& shape) {
   if (shape.is_array()) shape.set_minor_to_major({});
   for (Shape& element : shape.mutable_elements()) ClearLayout(element);
@@ -69,6 +76,7 @@ void ClearLayouts(kiln::ir::Module& module) {
   }
   for (const auto& computation : module.computations()) {
     for (kiln::ir::Instruction* instruction : computation->instructions()) {
+      if (!HasLayout(instruction->shape())) continue;
       Shape shape = instruction->shape();
       ClearLayout(shape);
       instruction->set_shape(std::move(shape));
@@ -124,6 +132,19 @@ void kiln_graph::Fail(const Status& status) {
   if (!status_.ok()) return;
   status_ =
       kiln::WithContextIfPossible(status, [this] { return Cat("graph '", module_->name(), "'"); });
+}
+
+std::unique_ptr<kiln::ir::Module> kiln_graph::Take() {
+  auto empty = std::make_unique<kiln::ir::Module>(module_->name());
+  empty->set_entry(empty->AddComputation("main"));
+  Fail(FailedPrecondition("it was given up to be compiled"));
+  ++version_;
+  values_.clear();
+  indices_.clear();
+  regions_.clear();
+  helpers_.clear();
+  std::swap(module_, empty);
+  return empty;
 }
 
 Status kiln_graph::CheckComplete() const {

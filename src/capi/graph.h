@@ -39,6 +39,8 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   // The first error of a builder function, which names the graph; later calls do nothing.
   const kiln::Status& status() const { return status_; }
   void Fail(const kiln::Status& status);
+  // The module. The graph is an empty one with an error then.
+  std::unique_ptr<kiln::ir::Module> Take();
   // Fails after an error, or if no results are set.
   kiln::Status CheckComplete() const;
 

@@ -431,6 +431,43 @@ static void left_out(void) {
   kiln_context_release(logging);
 }
 
+/* A compilation may take its graph: the program is that of a copy, and the graph is none any more.
+ */
+static void given_up(void) {
+  static const char text[] =
+      "HloModule given\nunused { u = f32[] parameter(0)\nROOT v = f32[] negate(u) }\n"
+      "twice { x = f32[8] parameter(0)\nROOT y = f32[8] add(x, x) }\n"
+      "ENTRY e { a = f32[8] parameter(0)\nROOT b = f32[8] call(a), to_apply=twice }";
+  kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
+  kiln_text* saved[2] = {NULL, NULL};
+  kiln_graph* g = NULL;
+  OK(kiln_graph_from_hlo_text(context, text, sizeof text - 1, &g));
+  kiln_executable* executable = NULL;
+  kiln_value a = 0;
+  OK(kiln_graph_find_value(g, "a", 1, &a));
+  for (int takes = 0; takes < 2; ++takes) {
+    options.takes_graph = takes;
+    OK(kiln_graph_compile(g, &options, &executable));
+    OK(kiln_executable_serialize(executable, &saved[takes]));
+    kiln_executable_release(executable);
+  }
+  size_t lengths[2] = {0, 0};
+  const char* bytes[2];
+  for (int k = 0; k < 2; ++k) bytes[k] = kiln_text_data(saved[k], &lengths[k]);
+  CHECK(lengths[0] == lengths[1] && memcmp(bytes[0], bytes[1], lengths[0]) == 0);
+  for (int k = 0; k < 2; ++k) kiln_text_release(saved[k]);
+  const char* mistake = "graph 'given': it was given up to be compiled";
+  kiln_text* printed = NULL;
+  kiln_shape shape = KILN_SHAPE_INIT;
+  executable = NULL;
+  FAILS(KILN_FAILED_PRECONDITION, mistake, kiln_graph_compile(g, NULL, &executable));
+  FAILS(KILN_FAILED_PRECONDITION, mistake, kiln_graph_compile(g, &options, &executable));
+  FAILS(KILN_FAILED_PRECONDITION, mistake, kiln_graph_to_hlo_text(g, &printed));
+  FAILS(KILN_INVALID_ARGUMENT, "has no value", kiln_graph_value_shape(g, a, &shape));
+  CHECK(kiln_op_add(g, a, a) == 0 && !executable && !printed);
+  BUILD_FAILS(KILN_FAILED_PRECONDITION, mistake, g);
+}
+
 int main(void) {
   context = make_context(1);
   shapes_and_types();
@@ -444,6 +481,7 @@ int main(void) {
   symbols();
   hlo_text();
   left_out();
+  given_up();
   kiln_memory_info memory = KILN_MEMORY_INFO_INIT;
   OK(kiln_context_memory(context, &memory));
   CHECK(memory.live_bytes == 0);

@@ -118,6 +118,7 @@ PJRT_Error* Compile(std::string_view code, const CompileOptions& options, std::s
   compile.device = program->device->device;
   compile.optimization = options.is_quick ? KILN_OPTIMIZATION_QUICK : KILN_OPTIMIZATION_AUTO;
   compile.memory_limit_bytes = options.memory_limit_bytes;
+  compile.takes_graph = 1;
   if (!options.dump_folder.empty()) {
     compile.dump_folder = options.dump_folder.data();
     compile.dump_folder_length = options.dump_folder.size();

@@ -282,7 +282,8 @@ class CompileOptions(ctypes.Structure):
                 ('frozen_names_length', c_size_t),
                 ('memory_limit_bytes', c_int64),
                 ('allow_bf16', c_int32),
-                ('keep_subnormals', c_int32)]
+                ('keep_subnormals', c_int32),
+                ('takes_graph', c_int32)]
 
 
 class ExecuteOptions(ctypes.Structure):
