@@ -50,8 +50,8 @@ KILN_API kiln_error* kiln_graph_create(kiln_context* context, const char* name, 
 /** Reads a module in HLO text, as printed by XLA and Kiln. Its entry computation becomes the graph;
  *  ops can be added. Ops that only HLO has are read as the ops that they consist of, and pairs of
  *  asynchronous ops (all-gather-start and -done) as the op itself. Constants whose elements are
- * left out, "{...}", have made-up ones, the same in each run and valid as indices, and one warning
- * is logged for all of them.
+ * left out, "{...}", and infeeds without an outfeed have made-up values, the same in each run and
+ * valid as indices, and one warning is logged for all of them.
  *  @param graph receives one reference
  *  @return INVALID_ARGUMENT beginning with "line L, column C: "; UNIMPLEMENTED naming an
  *         unsupported op or type; RESOURCE_EXHAUSTED if elements of more than 256 MiB are left out

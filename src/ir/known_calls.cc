@@ -13,8 +13,18 @@
 namespace kiln::ir {
 namespace {
 
-// The value of a key that occurs once in a text of JSON, as it is written, or nothing.
-std::string_view Json(std::string_view text, std::string_view key) {
+// "side_input_scale" as "sideInputScale".
+std::string CamelCase(std::string_view name) {
+  std::string text;
+  for (size_t k = 0; k < name.size(); ++k) {
+    const bool begins = name[k] == '_' && k + 1 < name.size();
+    if (begins) ++k;
+    text += begins && name[k] >= 'a' ? static_cast<char>(name[k] - 'a' + 'A') : name[k];
+  }
+  return text;
+}
+
+std::string_view JsonOf(std::string_view text, std::string_view key) {
   const std::string quoted = Cat("\"", key, "\"");
   size_t at = text.find(quoted);
   if (at == std::string_view::npos) {
@@ -29,6 +39,13 @@ std::string_view Json(std::string_view text, std::string_view key) {
   if (!scanner.Take(":")) return {};
   Result<std::string_view> value = scanner.TakeValue();
   return value.ok() ? *value : std::string_view();
+}
+
+// The value of a key that occurs once in a text of JSON, as it is written, or nothing. Protocol
+// buffers give keys in either case.
+std::string_view Json(std::string_view text, std::string_view key) {
+  const std::string_view value = JsonOf(text, key);
+  return value.empty() ? JsonOf(text, CamelCase(key)) : value;
 }
 
 // "1.5", "\"2\"".
@@ -298,7 +315,8 @@ class Known {
     }
     const std::string_view mode = Json(config_, "activation_mode");
     const bool none = mode.empty() || mode == "\"kNone\"" || mode == "\"0\"";
-    return none ? value : mode == "\"kRelu\"" ? Relu(value) : nullptr;
+    const bool relu = mode == "\"kRelu\"" || mode == "\"2\"";
+    return none ? value : relu ? Relu(value) : nullptr;
   }
 
   // Of the gradient of the result and the filter.

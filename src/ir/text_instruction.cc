@@ -624,6 +624,9 @@ Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t posi
     KILN_ASSIGN_OR_RETURN(spec.shape, InferMissingShape(pending, position));
   } else if (IsTransfer(spec.opcode)) {
     // As in XLA, the shape is that of what is transferred, whatever stands there.
+    if (TakesAttribute(spec.opcode, "channel_id") && !spec.attributes.Has(Attr::kChannelId)) {
+      spec.attributes.Set(Attr::kChannelId, int64_t{0});
+    }
     Result<Shape> shape = InferShape(spec);
     if (shape.ok() && !shape->SameTypeAndDimensions(*spec.shape)) spec.shape = *std::move(shape);
   }

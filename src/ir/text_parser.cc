@@ -300,9 +300,11 @@ void TextParser::DropAliases() {
 
 namespace {
 
-bool IsOfStaticArrays(const Shape& shape) {
-  if (shape.is_tuple()) return std::ranges::all_of(shape.elements(), IsOfStaticArrays);
-  return shape.is_array() && shape.is_static();
+// Whether a value consists of arrays that memory could hold.
+bool CanMakeUp(const Shape& shape) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (shape.is_tuple()) return std::ranges::all_of(shape.elements(), CanMakeUp);
+  return shape.is_array() && shape.is_static() && shape.num_elements() <= kMost;
 }
 
 }  // namespace
@@ -334,7 +336,7 @@ void TextParser::MakeUpInfeeds() {
         ++next;
         continue;
       }
-      if (!IsOfStaticArrays(value)) continue;
+      if (!CanMakeUp(value)) continue;
       Builder b(i);
       c->ReplaceAllUses(i, b.Tuple({MakeUp(b, value), i->operand(0)}));
       c->Remove(i);

@@ -126,8 +126,7 @@ TEST(HloDialect, ShapesOfTransfers) {
   const std::string printed = ToHloText(*ParseOrDie(
       InEntry("a = f32[2] parameter(0)\nt = token[] after-all()\n"
               "s = f32[2] send(a, t), channel_id=1\nd = token[] send-done(s), channel_id=1\n"
-              "r = (f32[2], u32[8], token[]) recv(t), channel_id=1\n"
-              "e = (f32[2], token[]) recv-done(r), channel_id=1\n"
+              "r = (f32[2], u32[8], token[]) recv(t)\ne = (f32[2], token[]) recv-done(r)\n"
               "ROOT v = f32[2] get-tuple-element(e), index=0")));
   EXPECT_NE(printed.find("(f32[2]{0}, u32[], token[]) send("), std::string::npos) << printed;
   EXPECT_NE(printed.find("(f32[2]{0}, u32[], token[]) recv("), std::string::npos) << printed;
@@ -562,6 +561,13 @@ TEST(HloDialect, KnownCalls) {
             "ROOT c = (f32[1,2,1], u8[0]) custom-call(a, b), window={size=1}, "
             "dim_labels=b0f_0io->b0f, custom_call_target=\"__cudnn$convForwardGraph\"",
             "({{{10},{20}}},{})"},
+           {"a = f32[1,1,1] constant({{{-2}}})\nb = f32[1,1,1] constant({{{10}}})\n"
+            "c = f32[1] constant({1})\nd = f32[1,1,1] constant({{{30}}})\n"
+            "ROOT r = (f32[1,1,1], u8[0]) custom-call(a, b, c, d), window={size=1}, "
+            "dim_labels=b0f_0io->b0f, custom_call_target=\"__cudnn$convBiasActivationForward\", "
+            "backend_config=\"{\\\"activationMode\\\":\\\"2\\\",\\\"convResultScale\\\":2,"
+            "\\\"sideInputScale\\\":1.5}\"",
+            "({{{6}}},{})"},
            // The transpose of the one above, by each operand.
            {"g = f32[1,2,1] constant({{{1},{2}}})\nb = f32[2,1,1] constant({{{1}},{{10}}})\n"
             "ROOT c = (f32[1,3,1], u8[0]) custom-call(g, b), window={size=2}, "
