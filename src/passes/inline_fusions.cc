@@ -38,18 +38,26 @@ bool IsOneKernel(const Instruction& fusion, kernel::FusionAnalysis& analysis) {
   return analysis.KernelOf(fusion).ok();
 }
 
+// Whether the computations that an op calls are parts of kernels.
+bool CallsParts(Opcode opcode) {
+  return opcode != Opcode::kCall && opcode != Opcode::kWhile && opcode != Opcode::kConditional &&
+         opcode != Opcode::kCustomCall;
+}
+
 }  // namespace
 
-// fusion(f, x) => f(x)   where the fusion is not one kernel, or is part of another fusion
+// fusion(f, x) => f(x)   where the fusion is not one kernel, or is part of another fusion, or of a
+//                        function of scalars such as a reducer
 Result<bool> InlineFusions(ir::Module& module, const PassContext& context) {
-  std::unordered_set<const Computation*> fused;
+  const bool has_fusions = std::ranges::any_of(
+      module.computations(), [](const auto& c) { return c->MayHold(Opcode::kFusion); });
+  if (!has_fusions) return false;
+  std::unordered_set<const Computation*> parts;
   for (const auto& c : module.computations()) {
-    if (!c->MayHold(Opcode::kFusion)) continue;
     for (const Instruction* i : c->instructions()) {
-      if (i->opcode() == Opcode::kFusion) fused.insert(i->called(0));
+      if (CallsParts(i->opcode())) parts.insert(i->called().begin(), i->called().end());
     }
   }
-  if (fused.empty()) return false;
   KILN_RETURN_IF_ERROR(CheckCopies(module, context));
   bool changed = false;
   // Callees first: copied computations have no fusions any more.
@@ -58,7 +66,7 @@ Result<bool> InlineFusions(ir::Module& module, const PassContext& context) {
     for (Instruction* i : c->instructions()) {
       if (i->opcode() != Opcode::kFusion) continue;
       KILN_RETURN_IF_ERROR(context.interrupt.Check());
-      if (fused.contains(c) || !IsOneKernel(*i, *context.fusions)) found.push_back(i);
+      if (parts.contains(c) || !IsOneKernel(*i, *context.fusions)) found.push_back(i);
     }
     for (Instruction* fusion : found) {
       c->ReplaceAllUses(fusion, CopyBody(fusion, *fusion->called(0), fusion->operands()));
