@@ -213,7 +213,10 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
   const int64_t rows = p.m * s.row_batches;
   const int64_t m_tiles = CeilDiv(p.m, s.mr) * s.row_batches;
   const int64_t k = p.TotalK();
-  const bool resident = k * p.n * bytes <= cpu.l2_bytes / 2;
+  // Each of a batch's constant operands comes from memory, once.
+  const bool b_shared = std::ranges::all_of(p.batch, [](const auto& d) { return d.b == 0; });
+  const int64_t constants = p.b_constant && !b_shared ? p.BatchSize() / s.row_batches : 1;
+  const bool resident = constants * k * p.n * bytes <= cpu.l2_bytes / 2;
   const int64_t a_bytes = rows * s.Steps(p) * ByteWidth(p.type);
   const bool a_resident = a_bytes <= cpu.l2_bytes / 3;
   // Packing would make a narrow operand wide that few rows read once.
