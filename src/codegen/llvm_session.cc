@@ -276,12 +276,12 @@ Result<std::string> LlvmSession::EmitQuick() {
 }
 
 Result<std::string> LlvmSession::EmitModuleQuick(llvm::Module& module) {
-  std::unique_ptr<llvm::TargetMachine> machine(machine_->getTarget().createTargetMachine(
-      machine_->getTargetTriple().str(), machine_->getTargetCPU(),
-      machine_->getTargetFeatureString(), machine_->Options, llvm::Reloc::PIC_, std::nullopt,
-      llvm::CodeGenOptLevel::None, true));
-  if (!machine) return Internal("no target machine for ", module.getTargetTriple());
-  return EmitModule(module, *machine);
+  // Another machine would describe the processor anew.
+  machine_->setOptLevel(llvm::CodeGenOptLevel::None);
+  Result<std::string> object = EmitModule(module, *machine_);
+  machine_->setOptLevel(llvm::CodeGenOptLevel::Default);
+  machine_->setFastISel(false);  // as its passes have left it
+  return object;
 }
 
 Result<std::string> LlvmSession::EmitAllQuick() { return EmitModuleQuick(*module_); }
