@@ -221,10 +221,14 @@ void PackSplats(Emitter& e, Value* in, Value* left, Value* out) {
   Value* stride = e.Int(e.p.a_k * e.a_bytes);
   const bool flips = kernel::FlipsBytes(e.p, e.s.unit);
   if (e.p.a_m == 1) {
-    for (int i = 0; i < e.s.mr; i += e.s.lanes) {
-      const int count = std::min(e.s.lanes, e.s.mr - i);
-      Value* mask = count < e.s.lanes ? e.Mask(int64_t{count}) : nullptr;
-      Value* rows = e.LoadAcross(kA, e.s.lanes, e.Offset(in, i * e.a_bytes), stride, mask, left);
+    // Without AVX-512 a masked store takes longer than those of the rows by halves of vectors.
+    const bool halves = e.group == 1 && e.vector_bytes < kLineBytes;
+    int lanes = e.s.lanes;
+    for (int i = 0; i < e.s.mr; i += lanes) {
+      while (halves && lanes > e.s.mr - i) lanes /= 2;
+      const int count = std::min(lanes, e.s.mr - i);
+      Value* mask = count < lanes ? e.Mask(int64_t{count}) : nullptr;
+      Value* rows = e.LoadAcross(kA, lanes, e.Offset(in, i * e.a_bytes), stride, mask, left);
       if (flips) rows = e.Flip(rows);
       e.StoreVector(rows, e.Offset(out, i * e.element_bytes), mask, false);
     }
