@@ -381,10 +381,37 @@ TEST(CodegenGemm, OneRowByLargeMatrices) {
         Result<GemmSchedule> s = ChooseGemmSchedule(cpu, p);
         ASSERT_TRUE(s.ok());
         EXPECT_EQ(s->kind == GemmKind::kInner, columns_in_order) << s->ToString();
-        EXPECT_EQ(s->prefetch_b, !columns_in_order || type != kF32) << s->ToString();
+        const bool late = !columns_in_order && cpu.vector_bytes == 64;
+        EXPECT_EQ(s->prefetch_b, late || type != kF32) << s->ToString();
         CheckGemm({.cpu = cpu, .problem = p});
       }
     }
+  }
+}
+
+// With sixteen registers chains of additions are as many as the latency of one asks for, tiles of
+// one vector have one step in a turn, and matrices of many rows meet packed panels where those in
+// place would not stay in the first cache. AVX-512 reads them in place.
+TEST(CodegenGemm, SixteenRegisters) {
+  target::Cpu cpu{.vector_bytes = 32, .vector_registers = 16, .has_fma = true};
+  cpu.l2_bytes = 512 << 10;
+  target::Cpu wide = cpu;
+  wide.vector_bytes = 64, wide.vector_registers = 32, wide.has_masks = true;
+  auto choose = [](const target::Cpu& cpu, int64_t m, int64_t n, int64_t k) {
+    return *ChooseGemmSchedule(cpu, GemmProblem::RowMajor(kF32, m, n, k));
+  };
+  for (int64_t size : {32, 64, 128, 256, 1024}) {
+    const GemmSchedule s = choose(cpu, size, size, size);
+    EXPECT_GE(s.mr * s.nv, 10) << s.ToString();
+  }
+  const GemmSchedule one_vector = choose(cpu, 512, 4, 256);
+  EXPECT_EQ(one_vector.nv * one_vector.unroll, 1) << one_vector.ToString();
+  for (auto [m, n, k] : {std::tuple(256, 256, 256), {128, 3072, 768}, {196, 1024, 256}}) {
+    EXPECT_EQ(choose(cpu, m, n, k).b, GemmB::kPackPanel);
+    EXPECT_EQ(choose(wide, m, n, k).b, GemmB::kInPlace);
+  }
+  for (auto [m, n, k] : {std::tuple(200, 200, 200), {128, 128, 128}, {16, 768, 768}}) {
+    EXPECT_EQ(choose(cpu, m, n, k).b, GemmB::kInPlace);
   }
 }
 

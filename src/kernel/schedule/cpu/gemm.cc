@@ -10,6 +10,10 @@ namespace {
 
 // For a >= 0 of any size: "no limit" is one, too.
 
+// AVX-512: twice the registers, each a line of the caches, splats in the instruction that
+// multiplies, and masks.
+bool HasWideVectors(const target::Cpu& cpu) { return cpu.vector_bytes == 64; }
+
 // Whether B is of a narrower type than products are, and widened to be multiplied.
 bool IsConverted(const GemmProblem& p, const GemmSchedule& s) {
   return s.unit == GemmUnit::kElement && ByteWidth(p.TypeOfB()) < ByteWidth(p.type);
@@ -43,7 +47,7 @@ bool Fits(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s, i
   if (mr == 1) {
     registers += 1;  // vectors of B are read from memory by the one instruction that uses them
   } else if (nv == 1) {
-    registers += cpu.vector_bytes == 64 ? 1 : 2;  // AVX-512 splats as it reads
+    registers += HasWideVectors(cpu) ? 1 : 2;
   } else {
     registers += nv + 1;
   }
@@ -59,12 +63,15 @@ int MostRows(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s
 }
 
 // Estimated cycles of a tile for one step of k: two multiply-adds and two loads per cycle, and
-// chains of additions that must not wait for themselves.
-double StepCycles(GemmUnit unit, int mr, int nv) {
+// chains of additions that must not wait for themselves. AVX2 has half the registers, and splats
+// that are instructions of their own: it is slower at loads, and chains as short as the latency of
+// an addition, of four cycles or five, do wait.
+double StepCycles(const target::Cpu& cpu, GemmUnit unit, int mr, int nv) {
   // Multiplications take the ports of half of the additions behind them, and vectors of B are
   // widened.
   if (unit == GemmUnit::kS16Pair) return 0.7 * mr * nv + 0.25 * mr + 0.6 * nv;
-  return std::max({mr * nv / 2.0, (mr + nv) / 2.0, 4.0});
+  const bool wide = HasWideVectors(cpu);
+  return std::max({mr * nv / 2.0, (mr + nv) / (wide ? 2.0 : 1.5), wide ? 4.0 : 5.0});
 }
 
 // Cycles that each tile takes beside its steps: its stores, mostly.
@@ -84,12 +91,11 @@ bool MayGoByColumns(const target::Cpu& cpu, const GemmProblem& p) {
 // Takes such a tile where it covers C in less time than `best`.
 void ChooseColumns(const target::Cpu& cpu, const GemmProblem& p, double& best, GemmSchedule& s) {
   const auto n = static_cast<int>(p.n);
-  // AVX-512 splats as it reads.
-  const int others = (cpu.vector_bytes == 64 ? 0 : 1) + (s.fma ? 0 : 1);
+  const int others = (HasWideVectors(cpu) ? 0 : 1) + (s.fma ? 0 : 1);
   for (int vectors = 1; vectors * (n + 1) + others <= cpu.vector_registers; ++vectors) {
     const int rows = vectors * s.lanes;
     if (rows > p.m) break;
-    const double step = std::max({vectors * n / 2.0, (vectors + n) / 2.0, 4.0});
+    const double step = StepCycles(cpu, s.unit, n, vectors);
     // Each row is put together, beside its store.
     const double end = TileCycles(rows, static_cast<int>(CeilDiv(p.n, s.lanes))) + 3 * rows;
     const double cycles =
@@ -129,7 +135,7 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
       const double tiles =
           static_cast<double>(CeilDiv(p.m, mr)) * static_cast<double>(CeilDiv(vectors, nv));
       const double k = static_cast<double>(std::max<int64_t>(total_k, 1));
-      double cycles = tiles * (k * StepCycles(s.unit, mr, nv) + TileCycles(mr, nv));
+      double cycles = tiles * (k * StepCycles(cpu, s.unit, mr, nv) + TileCycles(mr, nv));
       if (aliased && mr > 10) cycles *= 1.06;
       if (across) cycles += tiles * k;
       // Panels beyond the first cache take a little of every step.
@@ -151,7 +157,10 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   if (!p.k_outer.empty() && inner <= 8) {
     s.unroll = static_cast<int>(inner);
   } else {
-    s.unroll = s.by_columns || s.mr * s.nv >= kLargeTile ? 1 : 2;
+    // LLVM lets a multiply-add overwrite a splat that nothing else reads, but for those of the step
+    // that ends the loop: its accumulators stay where they are.
+    const bool reads_once = s.nv == 1 && !HasWideVectors(cpu);
+    s.unroll = s.by_columns || reads_once || s.mr * s.nv >= kLargeTile ? 1 : 2;
   }
 }
 
@@ -194,6 +203,10 @@ void ChooseInner(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) 
 // Rows of B this wide are a stream that the hardware prefetches well: about a page.
 constexpr int64_t kStreamBytes = 4096;
 
+// Rows of B at a multiple of this share so few sets of the first cache that a panel of them does
+// not stay there.
+constexpr int64_t kSetBytes = 1024;
+
 // The traversal of B.
 enum class Traffic {
   // All of B stays in the second cache: a tile of A meets all of it while in the first.
@@ -227,11 +240,14 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
   // recognisable.
   const bool again = IsConverted(p, s) && IsFloat(p.type) && m_tiles > 3;
   if (in_order && !again && !(masked && (m_tiles > 2 || cpu.vector_bytes < 32))) {
-    if (resident) return Traffic::kResident;
+    const bool wide = HasWideVectors(cpu);
+    const bool shares_sets = p.b_k * bytes % kSetBytes == 0 && k * kSetBytes > cpu.l1_bytes;
+    if (resident && (wide || b_constant || rows < 64 || !shares_sets)) return Traffic::kResident;
     if (m_tiles == 1) return Traffic::kStream;
     if (!b_constant) {
-      if (rows >= 96 && a_resident && p.b_k * bytes < kStreamBytes) return Traffic::kPass;
-      if (rows <= 256) return Traffic::kStream;
+      const bool passes = rows >= 96 && a_resident && p.b_k * bytes < kStreamBytes;
+      if (wide && passes) return Traffic::kPass;
+      if (rows <= (wide ? 256 : 31)) return Traffic::kStream;
     }
   }
   s.b = b_constant ? GemmB::kPrepacked : GemmB::kPackPanel;
@@ -275,10 +291,12 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
       break;
     case Traffic::kStream:
       s.panels_inner = true;
-      // Pieces of rows are short, and the hardware prefetches them late or not at all.
-      s.prefetch_b = true;
+      // Pieces of rows are short, and the hardware prefetches them late or not at all. Narrower
+      // vectors leave it the time, and have several times the instructions for as many lines.
+      s.prefetch_b = HasWideVectors(cpu) || IsConverted(p, s);
       s.kc = CeilDiv(k, CeilDiv(k, m_tiles > 1 ? 64 : 16));
-      s.block_n = CeilDiv(kStreamBytes, s.nv * s.lanes * ByteWidth(p.TypeOfB()));
+      s.block_n = CeilDiv(m_tiles > 1 && !HasWideVectors(cpu) ? kStreamBytes / 4 : kStreamBytes,
+                          s.nv * s.lanes * ByteWidth(p.TypeOfB()));
       // Blocks of rows read all of B again.
       items = s.items_along_m ? 1 : panels * std::min<int64_t>(4, rows / p.n);
       break;
