@@ -33,6 +33,9 @@ constexpr int64_t kMaxEvaluations = 2048;
 constexpr int64_t kExpensiveCode = 8;
 // The number of cheap ops per element cheaper to recompute than to store and load.
 constexpr int64_t kMaxRepeatedOps = 16;
+// The most code, in the units above, of a producer at places beside its first: memory is faster
+// than more work than that for each element.
+constexpr int64_t kMaxRepeatedCode = 64;
 
 FusionDecision No(std::string why) { return {false, std::move(why)}; }
 
@@ -431,7 +434,7 @@ bool RepeatsTooMuch(const Instruction& producer, const Instruction& consumer) {
   } else {
     for (const Instruction* i : producer.called(0)->instructions()) code += CodeOf(*i);
   }
-  return own + reads * code > kMaxEvaluations;
+  return own + reads * code > kMaxEvaluations || (reads - 1) * code > kMaxRepeatedCode;
 }
 
 // Whether a fusion of that root has results, and each is an array.
