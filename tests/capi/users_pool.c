@@ -75,8 +75,8 @@ static kiln_executable* make_program(kiln_context* context) {
   kiln_value y = kiln_op_tanh(g, kiln_op_matmul(g, x, x));
   kiln_value wide = kiln_op_broadcast(g, kiln_op_multiply(g, y, y), last, 2, batch, 3);
   const int64_t diagonal[] = {kSize, kSize}, none = 0;
-  kiln_value rows = kiln_op_iota(g, KILN_S32, diagonal, 2, 0);
-  kiln_value columns = kiln_op_iota(g, KILN_S32, diagonal, 2, 1);
+  kiln_value rows = kiln_op_iota(g, 0, KILN_S32, diagonal, 2);
+  kiln_value columns = kiln_op_iota(g, 1, KILN_S32, diagonal, 2);
   kiln_value large = kiln_op_convert(g, kiln_op_compare(g, rows, columns, KILN_EQ), KILN_F32);
   large = kiln_op_multiply(
       g, large, kiln_op_broadcast(g, kiln_op_scalar(g, KILN_F32, kSize), &none, 0, diagonal, 2));

@@ -40,7 +40,7 @@ class ChainScheduler {
     }
     auto gemm = AsGemm(gemm_, cpu_, is_constant_);
     if (!gemm || !GoRowByRow(gemm->contraction)) return std::nullopt;
-    s_.rows = ScheduleNest(rows_, cpu_);
+    s_.rows = ScheduleNest(rows_, cpu_, /*by_rows=*/true);
     const VariableId vector = s_.rows.stages.front().vector_variable;
     bool blocked = !vector.valid() || vector >= rows_.LastOuter();
     if (!blocked || s_.rows.tile_variable.valid() || s_.rows.panels || s_.rows.strips.width > 0) {
@@ -175,18 +175,18 @@ class ChainScheduler {
   // must not reach into the block before, with which all is done by then.
   bool ChooseTiles(const GemmProblem& p, int64_t rows, bool divides) {
     GemmSchedule& g = s_.gemm;
-    if (divides) {
-      int64_t mr = LargestDivisor(p.m, g.mr);
-      if (2 * mr < g.mr) return false;
-      g.mr = static_cast<int>(mr);
-      g.block_m = LargestDivisor(p.m / mr, std::max<int64_t>(rows / mr, 1));
-      return 2 * g.block_m * mr >= std::min(rows, 2 * kMinRows);
+    if (!divides) {
+      const int64_t tiles = CeilDiv(p.m, g.mr);
+      g.block_m = std::max<int64_t>(rows / g.mr, 1);
+      if (p.m % g.mr == 0) return true;
+      while (g.block_m > 1 && tiles % g.block_m == 1) --g.block_m;
+      if (g.block_m > 1) return true;
     }
-    const int64_t tiles = CeilDiv(p.m, g.mr);
-    g.block_m = std::max<int64_t>(rows / g.mr, 1);
-    if (p.m % g.mr == 0) return true;
-    while (g.block_m > 1 && tiles % g.block_m == 1) --g.block_m;
-    return g.block_m > 1;
+    int64_t mr = LargestDivisor(p.m, g.mr);
+    if (2 * mr < g.mr) return false;
+    g.mr = static_cast<int>(mr);
+    g.block_m = LargestDivisor(p.m / mr, std::max<int64_t>(rows / mr, 1));
+    return 2 * g.block_m * mr >= std::min(rows, 2 * kMinRows);
   }
 
   void BlockRows() {

@@ -138,7 +138,8 @@ struct CpuNestSchedule {
 int64_t CpuPartialBytes(ElementType type, int64_t points);
 
 // The schedule depends on kernel and target alone, never on the number of threads: results must
-// have the same bits however many there are.
-CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu);
+// have the same bits however many there are. With `by_rows` short rows are no columns (strips.h): a
+// chain has a few at a time.
+CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu, bool by_rows = false);
 
 }  // namespace kiln::kernel

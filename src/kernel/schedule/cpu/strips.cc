@@ -34,9 +34,10 @@ void ForEachAccess(const Stage& stage, F&& f) {
 
 class Strips {
  public:
-  Strips(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule)
+  Strips(const Kernel& kernel, const target::Cpu& cpu, bool short_rows, CpuNestSchedule& schedule)
       : kernel_(kernel),
         cpu_(cpu),
+        short_rows_(short_rows),
         s_(schedule),
         vector_(schedule.stages.front().vector_variable) {}
 
@@ -63,7 +64,7 @@ class Strips {
   bool Apply() {
     if (!kernel_.IsOuter(vector_) || s_.vector_width < 4) return false;
     if (kernel_.kind != Kernel::Kind::kNest || Extent(vector_) < s_.vector_width) return false;
-    transposes_ = StripsTranspose(kernel_, cpu_, vector_, s_.vector_width);
+    transposes_ = StripsTranspose(kernel_, cpu_, vector_, s_.vector_width, short_rows_);
     if (transposes_) return true;
     int walks = 0;
     int64_t rows = 0;
@@ -307,6 +308,7 @@ class Strips {
 
   const Kernel& kernel_;
   const target::Cpu& cpu_;
+  const bool short_rows_;
   CpuNestSchedule& s_;
   const VariableId vector_;
   bool transposes_ = false;
@@ -318,7 +320,7 @@ class Strips {
 }  // namespace
 
 bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, VariableId vector,
-                     int vector_width) {
+                     int vector_width, bool short_rows) {
   if (kernel.kind != Kernel::Kind::kNest || !kernel.IsOuter(vector)) return false;
   if (vector_width < 4 || vector_width > kLargestSquare) return false;
   if (kernel.bytes_read + kernel.bytes_written <= cpu.l1_bytes) return false;
@@ -336,7 +338,7 @@ bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, VariableId ve
       across |= IsSquareInStrips(stage, index, vector);
     });
   }
-  return across && (along || (reduced && longest <= kLongestShortRow));
+  return across && (along || (short_rows && reduced && longest <= kLongestShortRow));
 }
 
 bool IsSquareInStrips(const Stage& stage, const Index& index, VariableId vector) {
@@ -344,8 +346,9 @@ bool IsSquareInStrips(const Stage& stage, const Index& index, VariableId vector)
   return std::abs(index.StrideOf(vector).value_or(0)) > 1;
 }
 
-bool ScheduleStrips(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule) {
-  return Strips(kernel, cpu, schedule).Run();
+bool ScheduleStrips(const Kernel& kernel, const target::Cpu& cpu, bool short_rows,
+                    CpuNestSchedule& schedule) {
+  return Strips(kernel, cpu, short_rows, schedule).Run();
 }
 
 }  // namespace kiln::kernel

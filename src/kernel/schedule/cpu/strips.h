@@ -8,14 +8,16 @@
 namespace kiln::kernel {
 
 // Whether strips of a variable transpose: stages walk inner variables, and of what they read and
-// write some lies in order along that outer variable and some along the last inner one.
+// write some lies in order along that outer variable and some along the last inner one. If wanted,
+// of short rows all may lie along the inner one.
 bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, VariableId vector,
-                     int vector_width);
+                     int vector_width, bool short_rows);
 // Of such a kernel: whether squares that are transposed in registers make an access.
 bool IsSquareInStrips(const Stage& stage, const Index& index, VariableId vector);
 
 // Completes a schedule whose vectors and unrolling are chosen, if strips pay: strips, items and
 // prefetches. Whether it has.
-bool ScheduleStrips(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule);
+bool ScheduleStrips(const Kernel& kernel, const target::Cpu& cpu, bool short_rows,
+                    CpuNestSchedule& schedule);
 
 }  // namespace kiln::kernel
