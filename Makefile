@@ -32,6 +32,10 @@ endif
 B := $(if $(filter release,$(CONFIG)),build,build/other/$(CONFIG))
 
 packages := src/cmake/packages.sh
+define newline
+
+
+endef
 configure = cmake -S . -B $(B) -G Ninja -DCMAKE_BUILD_TYPE=$(type_$(CONFIG)) \
   -DKILN_SANITIZE=$(sanitize_$(CONFIG)) $(CMAKE_ARGS) $(1) >$(B)/configure.log 2>&1 || \
   { cat $(B)/configure.log; exit 1; }
@@ -75,6 +79,15 @@ bench: | $(B)/ ## measure: a table, and JSON lines in build/bench.jsonl
 	@$(ninja) kiln-bench
 	@$(B)/bin/kiln-bench --json $(B)/bench.jsonl $(BENCH_ARGS)
 
+# Builds targets, and makes the environments of peers, torch and jax, where they are not there.
+folder_of_torch := peers
+folder_of_jax := peers-jax
+define with_peers
+@$(packages) build peers
+@$(call configure,$(without_tests))
+@$(ninja) $(1)
+$(foreach peer,$(2),@/usr/bin/python3 tests/bench/peers/environment.py $(B)/$(folder_of_$(peer)) $(peer)$(newline))
+endef
 # The environment is made once. What PyTorch frees it gets again, without a page fault for each page.
 peers_environment = MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 \
   MALLOC_TOP_PAD_=268435456 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/python \
@@ -82,10 +95,7 @@ peers_environment = MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 \
 peers_run = $(peers_environment) $(B)/peers/bin/python tests/bench/peers/peers.py
 
 bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed into build/peers; then the four below
-	@$(packages) build peers
-	@$(call configure,$(without_tests))
-	@$(ninja) lib/libkiln.so
-	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers torch
+	$(call with_peers,lib/libkiln.so,torch)
 	@rm -f $(B)/bench-peers.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do OMP_NUM_THREADS=$$threads \
 	  $(peers_run) --json $(B)/bench-peers.jsonl $(BENCH_ARGS) || exit 1; done
@@ -96,11 +106,7 @@ training_run = $(peers_environment) $(B)/peers/bin/python tests/bench/peers/trai
   --mkl $(abspath $(B))/peers/intel.so
 
 bench-training: | $(B)/ ## measure steps of trainings beside PyTorch and XLA
-	@$(packages) build peers
-	@$(call configure,$(without_tests))
-	@$(ninja) lib/libkiln.so
-	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers torch
-	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers-jax jax
+	$(call with_peers,lib/libkiln.so,torch jax)
 	@rm -f $(B)/bench-training.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do \
 	  $(training_run) --threads $$threads --json $(B)/bench-training.jsonl $(BENCH_ARGS) || exit 1; done
@@ -110,10 +116,7 @@ jax_run = PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/jax $(B)/peers-jax/bin/p
 jax_options = --library $(abspath $(B))/lib/libkiln_pjrt.so --json $(B)/bench-jax.jsonl
 
 bench-jax: | $(B)/ ## measure JAX programs on Kiln beside XLA's CPU; JAX is installed into build/peers-jax
-	@$(packages) build peers
-	@$(call configure,$(without_tests))
-	@$(ninja) lib/libkiln_pjrt.so
-	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers-jax jax
+	$(call with_peers,lib/libkiln_pjrt.so,jax)
 	@rm -f $(B)/bench-jax.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do \
 	  $(jax_run)/compare.py $(jax_options) --threads $$threads $(BENCH_ARGS) || exit 1; done
@@ -123,11 +126,7 @@ images_run = $(peers_environment) $(B)/peers/bin/python tests/bench/peers/images
   --peers $(B)/peers/bin/python --jax $(B)/peers-jax/bin/python
 
 bench-images: | $(B)/ ## measure networks for images beside ONNX Runtime, oneDNN and XLA's CPU
-	@$(packages) build peers
-	@$(call configure,$(without_tests))
-	@$(ninja) lib/libkiln.so
-	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers torch
-	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers-jax jax
+	$(call with_peers,lib/libkiln.so,torch jax)
 	@rm -f $(B)/bench-images.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do $(images_run) --threads $$threads \
 	  --json $(B)/bench-images.jsonl $(BENCH_ARGS) || exit 1; done
@@ -137,10 +136,7 @@ workloads_run = $(peers_environment) $(B)/peers-jax/bin/python tests/bench/peers
   --run $(B)/bin/kiln-run
 
 bench-workloads: | $(B)/ ## measure the programs in HLO text of KILN_WORKLOADS_DIR beside XLA's CPU
-	@$(packages) build peers
-	@$(call configure,$(without_tests))
-	@$(ninja) lib/libkiln.so kiln-run
-	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers-jax jax
+	$(call with_peers,lib/libkiln.so kiln-run,jax)
 	@rm -f $(B)/bench-workloads.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do $(workloads_run) --threads $$threads \
 	  --json $(B)/bench-workloads.jsonl $(BENCH_ARGS) || exit 1; done
