@@ -87,6 +87,9 @@ Status Emit(const LoweredProgram& lowered, const Effort& effort, const target::C
   std::string text;
   TraceSpan emission(options.trace, Cat("emit ", name), "codegen");
   emission.AddArg("kernels", std::ssize(part.kernels));
+  int64_t cost = 0;
+  for (program::KernelId k : part.kernels) cost += effort.costs[k];
+  emission.AddArg("cost", cost);
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session,
                         LlvmSession::ForCpu(Cat(name, ".", lowered.program.id), cpu));
   if (effort.large) ShareFunctions(session->module());
@@ -131,8 +134,9 @@ const kernel::CpuGemm* GemmOf(const LoweredProgram& lowered, program::KernelId k
   return gemm && gemm->role == kernel::CpuGemm::Role::kGemm ? gemm : nullptr;
 }
 
-// What the code that gemms share costs, and another module, in the unit of Effort::costs.
-constexpr int64_t kSharedGemmCost = 140, kModuleCost = 30;
+// What the code that gemms share costs, the entry, and another module, in the unit of
+// Effort::costs.
+constexpr int64_t kSharedGemmCost = 110, kEntryCost = 20, kModuleCost = 45;
 
 // The share of the work that each module is to have. Costs are estimates: where there is much to
 // do, each of several threads has a small module besides, taken by those that finish first.
@@ -161,8 +165,9 @@ std::vector<Part> Deal(const LoweredProgram& lowered, const Effort& effort,
     parts[part].kernels.push_back(k);
     load[part] += effort.costs[k];
   };
+  // The entry is compiled quickly, as a module besides.
   parts[0].entry = true;
-  load[0] = 20;
+  load[0] = kEntryCost + kModuleCost;
   std::vector<program::KernelId> order = Functions(lowered);
   std::ranges::stable_sort(order, std::greater(),
                            [&](program::KernelId k) { return effort.costs[k]; });
@@ -182,14 +187,16 @@ std::vector<Part> Deal(const LoweredProgram& lowered, const Effort& effort,
       if (filled(p, cost) < filled(part, cost)) part = p;
     }
     if (gemm && parts.size() > 1) {
+      // The cost of a gemm alone has its code.
+      const int64_t shared = IsLoneGemm(lowered.kernels[k]) ? 0 : kSharedGemmCost;
       const std::string name = SharedGemmFamily(gemm->contraction->problem, *gemm->schedule);
       auto known = part_of_shared.find(name);
       if (known != part_of_shared.end() &&
-          filled(known->second, cost) <= filled(part, cost + kSharedGemmCost)) {
+          filled(known->second, cost) <= filled(part, cost + shared)) {
         part = known->second;
       } else {
         part_of_shared[name] = part;
-        load[part] += kSharedGemmCost;
+        load[part] += shared;
       }
     }
     add(part, k);

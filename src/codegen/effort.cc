@@ -17,6 +17,8 @@ namespace {
 // Of a function, however small, and of the lines of an elementary function in it: a line is the
 // unit of costs, and takes some 25 microseconds on a machine of 2023.
 constexpr int64_t kFunctionCost = 20, kElementaryCost = 20, kGemmCost = 80;
+// Of a pipeline of rows: the first rows, the last ones, and those between.
+constexpr int64_t kPipelinedCopies = 3;
 // Programs that take less are optimised throughout.
 constexpr int64_t kLargeCost = 12'000;
 constexpr int64_t kQuickGain = 3;
@@ -49,12 +51,6 @@ bool IsElementwise(const kernel::ScheduledKernel& k) {
   return std::ranges::all_of(k.kernel.stages.ids(first), [&](kernel::StageId s) {
     return k.kernel.stages[s].reductions.empty();
   });
-}
-
-// A gemm without epilogue, which mostly has its code for itself.
-bool IsLoneGemm(const kernel::ScheduledKernel& k) {
-  const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule);
-  return gemm && gemm->role == kernel::CpuGemm::Role::kGemm && gemm->contraction->c_param.valid();
 }
 
 int64_t GemmCostOf(const kernel::ScheduledKernel& k) { return IsLoneGemm(k) ? kGemmCost : 0; }
@@ -105,6 +101,12 @@ int64_t CostOf(const kernel::ScheduledKernel& k, int64_t elementary) {
     cost += once * copies;
   }
   return cost;
+}
+
+// Of its code, in a pipeline of rows.
+int64_t CopiesOf(const kernel::ScheduledKernel& k) {
+  const auto* nest = std::get_if<kernel::CpuNestSchedule>(&k.schedule);
+  return nest && nest->pipelined ? kPipelinedCopies : 1;
 }
 
 bool IsCpuNest(const kernel::ScheduledKernel& k) {
@@ -212,7 +214,7 @@ IdVector<program::KernelId, bool> OwnGemms(const LoweredProgram& lowered) {
 void PlanShortened(const LoweredProgram& lowered, Effort& effort) {
   for (program::KernelId k : OfLittleTime(lowered, kShortShare, IsCpuNest)) {
     effort.shortened[k] = true;
-    effort.costs[k] /= kShortGain;
+    effort.costs[k] /= kShortGain * CopiesOf(lowered.kernels[k]);  // it is no pipeline any more
   }
 }
 
@@ -244,12 +246,17 @@ void PlanQuickOfLarge(const LoweredProgram& lowered, bool all, bool emulates_gpu
 
 }  // namespace
 
+bool IsLoneGemm(const kernel::ScheduledKernel& k) {
+  const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule);
+  return gemm && gemm->role == kernel::CpuGemm::Role::kGemm && gemm->contraction->c_param.valid();
+}
+
 Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool emulates_gpu) {
   Effort effort;
   int64_t total = 0;
   for (const kernel::ScheduledKernel& k : lowered.kernels) {
     const int64_t cost = CostOf(k, kElementaryCost);
-    effort.costs.push_back(cost + GemmCostOf(k));
+    effort.costs.push_back(cost * CopiesOf(k) + GemmCostOf(k));
     // Many lone gemms do not make a program large: their code is optimised in any case.
     total += cost;
     effort.huge |= effort.costs.back() > kHugeCost && optimization != Optimization::kFull;

@@ -33,6 +33,9 @@ struct Effort {
 // Beyond so many kernels a module's memory no longer fits into the caches, and each takes longer.
 inline constexpr size_t kMostKernelsOfModule = 1200;
 
+// A gemm without epilogue, which mostly has its code for itself.
+bool IsLoneGemm(const kernel::ScheduledKernel& k);
+
 // For an emulated GPU all of its kernels' nests may be quick: no more than a number at a time is
 // computed there, and an access of memory takes longer to check than it does. The parts of a
 // bundle, which has a copy of each, count as kernels.
