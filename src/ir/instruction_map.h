@@ -32,7 +32,8 @@ class InstructionMap {
         last = std::max(last, i->id());
       }
     }
-    constexpr int64_t kMostPlacesEach = 16;
+    // A set's places are small.
+    constexpr int64_t kMostPlacesEach = sizeof(std::optional<T>) <= 2 ? 128 : 16;
     const int64_t range = last - first_ + 1;
     if (range <= kMostPlacesEach * count) near_.resize(static_cast<size_t>(range));
   }

@@ -118,17 +118,25 @@ void Computation::ReplaceOperand(Instruction* user, int64_t index, Instruction* 
 
 void Computation::SetOperands(Instruction* user, std::span<Instruction* const> operands) {
   NoteChange();
-  if (constexpr size_t kFew = 8; operands.size() <= kFew && user->operands_.size() <= kFew) {
-    const ShortList<Instruction*, 2> before = std::move(user->operands_);
-    user->operands_.assign(operands);
+  const ShortList<Instruction*, 2> before = std::move(user->operands_);
+  user->operands_.assign(operands);
+  // Mostly a few change, side by side.
+  const size_t least = std::min(before.size(), operands.size());
+  size_t front = 0, back = 0;
+  while (front < least && before[front] == operands[front]) ++front;
+  while (back < least - front &&
+         before[before.size() - 1 - back] == operands[operands.size() - 1 - back]) {
+    ++back;
+  }
+  if (constexpr size_t kFew = 8; std::max(before.size(), operands.size()) - front - back <= kFew) {
     const auto is_first = [](std::span<Instruction* const> of, size_t k) {
       return std::ranges::find(of.first(k), of[k]) == of.begin() + static_cast<std::ptrdiff_t>(k);
     };
-    for (size_t k = 0; k < before.size(); ++k) {
+    for (size_t k = front; k < before.size() - back; ++k) {
       const bool stays = std::ranges::find(operands, before[k]) != operands.end();
       if (!stays && is_first(before, k)) before[k]->users_.Remove(user);
     }
-    for (size_t k = 0; k < operands.size(); ++k) {
+    for (size_t k = front; k < operands.size() - back; ++k) {
       const bool was_there = std::ranges::find(before, operands[k]) != before.end();
       if (!was_there && is_first(operands, k)) operands[k]->users_.AddNew(user);
     }
@@ -142,13 +150,12 @@ void Computation::SetOperands(Instruction* user, std::span<Instruction* const> o
     sorted.truncate(std::ranges::unique(sorted).begin());
     return sorted;
   };
-  Sorted before = distinct(user->operands_), now = distinct(operands);
-  user->operands_.assign(operands);
-  for (Instruction* x : before) {
+  const Sorted old = distinct(before), now = distinct(operands);
+  for (Instruction* x : old) {
     if (!std::ranges::binary_search(now, x)) x->users_.Remove(user);
   }
   for (Instruction* x : now) {
-    if (!std::ranges::binary_search(before, x)) x->users_.AddNew(user);
+    if (!std::ranges::binary_search(old, x)) x->users_.AddNew(user);
   }
 }
 

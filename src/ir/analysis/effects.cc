@@ -41,8 +41,8 @@ bool IsSuspect(Opcode opcode) {
          opcode == Opcode::kVariable || HasTrait(opcode, kSideEffect);
 }
 
-// Most computations have nothing of the kind, and say so without a look at their instructions.
-bool MayHave(const Computation& c) {
+// Whether a computation may hold any itself, without a look at its instructions.
+bool MayHold(const Computation& c) {
   static const std::vector<Opcode>& suspects = *[] {
     auto* opcodes = new std::vector<Opcode>;
     for (int k = 0; k < kOpcodeCount; ++k) {
@@ -50,13 +50,22 @@ bool MayHave(const Computation& c) {
     }
     return opcodes;
   }();
-  return c.MayCall() || std::ranges::any_of(suspects, [&](Opcode o) { return c.MayHold(o); });
+  return std::ranges::any_of(suspects, [&](Opcode o) { return c.MayHold(o); });
 }
 
-// So do most instructions.
+// Most computations have nothing of the kind, nor do they call others.
+bool MayHave(const Computation& c) { return c.MayCall() || MayHold(c); }
+
+// So do most instructions. Callees' instructions are looked at where these may call, as reductions
+// in fusions do.
 bool MayHave(const Instruction& i) {
-  return IsSuspect(i.opcode()) ||
-         std::ranges::any_of(i.called(), [](const Computation* c) { return MayHave(*c); });
+  const auto calls_one = [](const Instruction* inside) {
+    return std::ranges::any_of(inside->called(), [](const Computation* c) { return MayHave(*c); });
+  };
+  return IsSuspect(i.opcode()) || std::ranges::any_of(i.called(), [&](const Computation* c) {
+           return MayHold(*c) ||
+                  (c->MayCall() && std::ranges::any_of(c->instructions(), calls_one));
+         });
 }
 
 // Whether `has` holds for an instruction of the computation.
