@@ -271,7 +271,7 @@ class Lowering {
     const Result<kernel::Kernel>& known = analysis_.KernelOf(i);
     KILN_RETURN_IF_ERROR(known.status());
     std::vector<bool> fixed;
-    std::string text = known->ToString();
+    std::string text = analysis_.TextOf(i);
     for (const Instruction* input : inputs) {
       fixed.push_back(ir::IsFixed(*input));
       text += fixed.back() ? '1' : '0';

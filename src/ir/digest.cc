@@ -30,6 +30,11 @@ class Writer {
     for (const auto& c : computations) Put(*c, c.get() == module.entry());
   }
 
+  // Without names, and with callees in place of their numbers.
+  explicit Writer(const Computation& c) : is_form_(true) { Put(c, false); }
+
+  std::string Text() && { return std::move(text_); }
+
   Digest Finish() {
     Flush();
     return hash_.Finish();
@@ -42,7 +47,10 @@ class Writer {
     hash_.Update(text_);
     text_.clear();
   }
-  void Number(uint64_t number) { AppendVarint(text_, number); }
+  void Number(uint64_t number) {
+    // Most are short.
+    number < 0x80 ? text_.push_back(static_cast<char>(number)) : AppendVarint(text_, number);
+  }
   // Called from everywhere: not inlined for the code's size.
   [[gnu::noinline]] void Put(std::string_view text) {
     Number(text.size());
@@ -140,17 +148,22 @@ class Writer {
       list(i->operands());
       list(i->control_predecessors());
       Number(i->called().size());
-      for (const Computation* called : i->called()) Number(NumberOf(called));
+      for (const Computation* called : i->called()) {
+        is_form_ ? Put(*called, false) : Number(NumberOf(called));
+      }
       Put(i->attributes());
-      const bool is_named = is_entry && i->opcode() == Opcode::kParameter;
-      Put(is_named ? std::string_view(i->name()) : StemOf(i->name()));
-      Put(i->op_name());
+      if (!is_form_) {
+        const bool is_named = is_entry && i->opcode() == Opcode::kParameter;
+        Put(is_named ? std::string_view(i->name()) : StemOf(i->name()));
+        Put(i->op_name());
+      }
       Put(i->shared_literal() != nullptr);
       if (i->shared_literal()) Put(i->literal());
-      if (text_.size() > kMostBytes) Flush();
+      if (!is_form_ && text_.size() > kMostBytes) Flush();
     }
   }
 
+  const bool is_form_ = false;
   Sha256 hash_;
   std::string text_;
   std::unordered_map<const Computation*, size_t> numbers_;
@@ -166,5 +179,6 @@ std::string_view StemOf(std::string_view name) {
 }
 
 Digest DigestOf(const Module& module) { return Writer(module).Finish(); }
+std::string FormOf(const Computation& computation) { return Writer(computation).Text(); }
 
 }  // namespace kiln::ir

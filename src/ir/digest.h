@@ -1,6 +1,7 @@
-// A name for what a module computes.
+// A name for what a module, or a computation, computes.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/hash.h"
@@ -19,5 +20,10 @@ std::string_view StemOf(std::string_view name);
 // also one that the verifier would refuse. Takes about a sixth of a microsecond per instruction,
 // and the time of reading the constants.
 Digest DigestOf(const Module& module);
+
+// A text that is equal for computations that are equal but for names, op names, ids and frontend
+// attributes, with all that they call: parameters, root, instructions in their order with
+// attributes, shapes and layouts, and the elements of constants.
+std::string FormOf(const Computation& computation);
 
 }  // namespace kiln::ir

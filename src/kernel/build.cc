@@ -60,39 +60,17 @@ class Builder {
     int first;
   };
 
-  // Members in an order in which operands come first; heroes among them.
+  // The members, heroes among them, and the inputs.
   Status Collect() {
     for (size_t i = 0; i < group_.inputs.size(); ++i) {
       param_of_.emplace(group_.inputs[i], i);
     }
-    std::unordered_set<const Instruction*> seen;
-    struct Visit {
-      const Instruction* instruction;
-      int64_t next;
-    };
-    std::vector<Visit> stack;
-    auto enter = [&](const Instruction* i) {
-      if (!param_of_.contains(i) && seen.insert(i).second) stack.push_back({i, 0});
-    };
-    for (const Instruction* root : group_.roots) {
-      enter(root);
-      while (!stack.empty()) {
-        Visit& top = stack.back();
-        if (top.next < top.instruction->operand_count()) {
-          enter(top.instruction->operand(top.next++));
-        } else {
-          members_.push_back(top.instruction);
-          stack.pop_back();
-        }
-      }
-    }
+    members_ = MembersOf(group_);
+    kernel_.op_names = OpNamesOf(members_);
     for (const Instruction* m : members_) {
       KILN_RETURN_IF_ERROR(CheckTypes(*m, m->shape()));
       for (const Instruction* operand : m->operands()) {
         KILN_RETURN_IF_ERROR(CheckTypes(*m, operand->shape()));
-      }
-      if (!m->IsConstant()) {
-        kernel_.op_names.push_back(m->op_name().empty() ? m->name() : m->op_name());
       }
       if (IsHero(m->opcode())) heroes_.push_back(m);
     }
@@ -734,27 +712,6 @@ class Builder {
 };
 
 }  // namespace
-
-Group GroupOf(const Instruction& instruction) {
-  Group group;
-  if (instruction.opcode() != Opcode::kFusion) {
-    group.roots = {&instruction};
-    for (const Instruction* operand : instruction.operands()) {
-      if (std::find(group.inputs.begin(), group.inputs.end(), operand) == group.inputs.end()) {
-        group.inputs.push_back(operand);
-      }
-    }
-    return group;
-  }
-  const ir::Computation& fused = *instruction.called(0);
-  for (const Instruction* p : fused.parameters()) group.inputs.push_back(p);
-  if (fused.root()->opcode() == Opcode::kTuple) {
-    for (const Instruction* root : fused.root()->operands()) group.roots.push_back(root);
-  } else {
-    group.roots = {fused.root()};
-  }
-  return group;
-}
 
 Result<Kernel> BuildKernel(const Group& group, std::string name) {
   return Builder(group, std::move(name)).Build();

@@ -335,10 +335,12 @@ bool UsesReductionAgain(const Computation& fused) {
   if (!fused.MayHold(Opcode::kReduce)) return false;
   std::unordered_set<const Instruction*> reduced;
   for (Instruction* m : fused.instructions()) {
-    bool after = std::any_of(m->operands().begin(), m->operands().end(),
-                             [&](const Instruction* operand) { return reduced.contains(operand); });
+    const bool after =
+        !reduced.empty() && std::ranges::any_of(m->operands(), [&](const Instruction* operand) {
+          return reduced.contains(operand);
+        });
     if (after && (m->opcode() == Opcode::kBroadcast || m->opcode() == Opcode::kReduce)) return true;
-    if (after || m->opcode() == Opcode::kReduce) reduced.insert(m);
+    if ((after || m->opcode() == Opcode::kReduce) && !m->users().empty()) reduced.insert(m);
   }
   return false;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/digest.h"
 #include "kernel/build.h"
 
 namespace kiln::kernel {
@@ -34,12 +35,30 @@ FusionAnalysis::Entry& FusionAnalysis::EntryOf(const ir::Instruction& fusion) {
 }
 
 const Result<Kernel>& FusionAnalysis::KernelOf(const ir::Instruction& instruction) {
-  std::optional<Result<Kernel>>& kernel =
-      instruction.opcode() == Opcode::kFusion ? EntryOf(instruction).kernel : single_;
-  if (&kernel == &single_ || !kernel) {
-    kernel.emplace(BuildKernel(GroupOf(instruction), instruction.name()));
+  if (instruction.opcode() != Opcode::kFusion) {
+    return single_.emplace(BuildKernel(GroupOf(instruction), instruction.name()));
   }
-  return *kernel;
+  Entry& entry = EntryOf(instruction);
+  if (entry.kernel) return *entry.kernel;
+  entry.form = &forms_[ir::FormOf(*instruction.called(0))];
+  std::optional<Kernel>& known = entry.form->kernel;
+  if (known) {
+    Kernel& kernel = *entry.kernel.emplace(*known);
+    kernel.name = instruction.name();
+    kernel.op_names = OpNamesOf(MembersOf(GroupOf(instruction)));
+  } else {
+    entry.kernel.emplace(BuildKernel(GroupOf(instruction), instruction.name()));
+    if (entry.kernel->ok()) known = **entry.kernel;
+  }
+  return *entry.kernel;
+}
+
+const std::string& FusionAnalysis::TextOf(const ir::Instruction& instruction) {
+  const Kernel& kernel = *KernelOf(instruction);
+  if (instruction.opcode() != Opcode::kFusion) return single_text_ = kernel.ToString();
+  std::string& text = EntryOf(instruction).form->text;
+  if (text.empty()) text = kernel.ToString();
+  return text;
 }
 
 void FusionAnalysis::KeepSchedule(const ir::Instruction& chain, CpuChainSchedule schedule,

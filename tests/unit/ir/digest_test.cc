@@ -1,4 +1,4 @@
-// Digests of modules: what has a part in them, and what has none.
+// Digests of modules and forms of computations: what has a part in them, and what has none.
 
 #include "ir/digest.h"
 
@@ -130,6 +130,51 @@ TEST(Digest, NeighboursAreApart) {
     EXPECT_TRUE(seen.emplace(OfText(text), text).second) << text;
   }
   EXPECT_GE(seen.size(), 5u);
+}
+
+std::string FormOfText(const std::string& text) { return FormOf(*ParseOrDie(text)->entry()); }
+
+TEST(Form, NamesHaveNoPart) {
+  const std::string form = FormOfText(std::string(kText));
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"HloModule first", "HloModule second"},
+           {"op_name=\"layer/add\"", "op_name=\"layer/sum\""},
+           {"ROOT s = f32[] add(a, b)", "ROOT other = f32[] add(a, b)"},
+           {"f = f32[3] constant({1, 2, 3})\n  c = f32[3] custom-call(f)",
+            "g = f32[3] constant({1, 2, 3})\n  c = f32[3] custom-call(g)"},
+           // Equal callees, of which another one is called.
+           {"condition=cond, body=body", "condition=cond, body=body.2"},
+       }) {
+    std::string text = With(from, to);
+    if (to.ends_with("body.2")) {
+      text.insert(text.find("ENTRY"),
+                  "body.2 { i = s32[] parameter(0)\n two = s32[] constant(1)\n"
+                  " ROOT j = s32[] add(i, two) }\n");
+    }
+    EXPECT_EQ(FormOfText(text), form) << text;
+  }
+}
+
+TEST(Form, EverythingElseHasOne) {
+  std::map<std::string, std::string> seen = {{FormOfText(std::string(kText)), ""}};
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"x = f32[4,6] parameter(0)", "x = f32[4,6]{0,1} parameter(0)"},
+           {"ROOT s = f32[] add", "ROOT s = f32[] multiply"},
+           {"constant(5)", "constant(6)"},
+           {"direction=LT", "direction=LE"},
+           {"constant({1, 2, 3})", "constant({1, 2, 4})"},
+           {"zero = f32[] constant(0)", "zero = f32[] constant(-0)"},
+           {"subtract(w, y)", "subtract(y, w)"},
+           {"subtract(w, y)", "subtract(w, x)"},
+           {"[0:4:2]", "[0:3:2]"},
+           {", control-predecessors={w}", ""},
+           {"backend_config=\"a\"", "backend_config=\"b\""},
+           {"tuple(v, r, l, c, e)", "tuple(e, r, l, c, v)"},
+       }) {
+    const std::string text = With(from, to);
+    const auto [old, is_new] = seen.emplace(FormOfText(text), text);
+    EXPECT_TRUE(is_new) << text << "\nand\n" << old->second;
+  }
 }
 
 std::string LargeConstant(int changed) {
