@@ -75,22 +75,13 @@ void Programs::Keep(const Computation& computation, const Program& program,
 Program Programs::Make(const Computation& computation, const Values& known) {
   Program program;
   std::unordered_map<const Instruction*, size_t> line_of;
-  // Operands come before users, so that one backward sweep finds all needed instructions.
-  for (Instruction* i : computation.instructions()) {
-    if (Acts(*i) || i == computation.root()) line_of[i] = 0;
-  }
-  const ir::Instructions all = computation.instructions();
-  for (auto it = all.end(); it != all.begin();) {
-    const Instruction* i = *--it;
-    if (!line_of.contains(i) || known.contains(i)) continue;
-    for (const Instruction* operand : i->operands()) line_of[operand] = 0;
-  }
   std::unordered_map<size_t, size_t> last_use;
-  for (const Instruction* i : all) {
-    auto entry = line_of.find(i);
-    if (entry == line_of.end()) continue;
+  const NeededSearch::Instructions needed =
+      needed_.In(computation, [&](const Instruction& i) { return known.contains(&i); });
+  for (const Instruction* i : computation.instructions()) {
+    if (!needed.contains(i)) continue;
     size_t number = program.lines.size();
-    entry->second = number;
+    line_of[i] = number;
     Program::Line line{.instruction = i};
     if (auto value = known.find(i); value != known.end()) {
       line.value = value->second;
@@ -115,7 +106,7 @@ void Programs::FindConstants(Program& program) {
   for (const Program::Line& line : program.lines) {
     same.push_back(IsFunction(*line.instruction) &&
                    std::ranges::all_of(line.operands, [&](size_t k) { return same[k]; }));
-    if (Acts(*line.instruction)) needed[same.size() - 1] = true;
+    if (needed_.Acts(*line.instruction)) needed[same.size() - 1] = true;
   }
   needed[program.root] = true;
   for (size_t k = program.lines.size(); k-- > 0;) {
@@ -131,22 +122,6 @@ void Programs::FindConstants(Program& program) {
   for (Program::Line& line : program.lines) {
     std::erase_if(line.dead, [&](size_t k) { return kept[k]; });
   }
-}
-
-bool Programs::Acts(const Instruction& instruction) {
-  if (HasTrait(instruction.opcode(), kCollective)) return true;
-  if (HasTrait(instruction.opcode(), kSideEffect)) return true;
-  if (instruction.opcode() == Opcode::kCustomCall ||
-      instruction.opcode() == Opcode::kHostCallback) {
-    return ir::HasSideEffect(instruction);
-  }
-  return std::ranges::any_of(instruction.called(), [&](const Computation* c) {
-    if (auto known = acts_.find(c); known != acts_.end()) return known->second;
-    const bool acts =
-        std::ranges::any_of(c->instructions(), [&](const Instruction* i) { return Acts(*i); });
-    acts_[c] = acts;
-    return acts;
-  });
 }
 
 }  // namespace kiln::interp

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "interp/needed.h"
 #include "interp/value.h"
 #include "ir/ir.h"
 
@@ -46,11 +47,9 @@ class Programs {
 
   Program Make(const ir::Computation& computation, const Values& known);
   void FindConstants(Program& program);
-  // Whether it is run even if its result is unused: others may wait for it.
-  bool Acts(const ir::Instruction& instruction);
 
   std::unordered_map<const ir::Computation*, Entry> entries_;
-  std::unordered_map<const ir::Computation*, bool> acts_;
+  NeededSearch needed_;
   int64_t kept_bytes_ = 0;
 };
 
