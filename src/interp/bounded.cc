@@ -1,8 +1,11 @@
 #include "interp/bounded.h"
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 
 #include "base/strings.h"
+#include "interp/strided.h"
 #include "ir/resize.h"
 
 namespace kiln::interp {
@@ -43,6 +46,50 @@ Result<SizedInstruction> SizedInstruction::Of(const Instruction& i,
   }
   sized.instruction_ = c->Create(*std::move(spec));
   return sized;
+}
+
+std::vector<Literal> OperandsOfEqualSizes(const Instruction& i,
+                                          std::span<const Literal* const> operands) {
+  // Scalars beside arrays are repeated anyway.
+  const int64_t rank = i.shape().rank();
+  auto is_array = [&](size_t o) { return operands[o]->shape().rank() == rank; };
+  std::vector<int64_t> sizes;
+  bool are_equal = true;
+  for (int64_t d = 0; d < rank; ++d) {
+    std::optional<int64_t> common, any;
+    for (size_t o = 0; o < operands.size(); ++o) {
+      if (!is_array(o)) continue;
+      const int64_t size = operands[o]->shape().dim(d);
+      are_equal &= !any || *any == size;
+      any = size;
+      if (i.operand(static_cast<int64_t>(o))->shape().dimension(d).is_constant()) continue;
+      const int64_t smaller = std::min(size, common.value_or(size));
+      common = smaller == 1 ? std::max(size, common.value_or(size)) : smaller;
+    }
+    sizes.push_back(common ? *common : any.value_or(0));
+  }
+  if (are_equal) return {};
+  std::vector<Literal> fitted;
+  for (size_t o = 0; o < operands.size(); ++o) {
+    if (!is_array(o)) {
+      fitted.push_back(*operands[o]);
+      continue;
+    }
+    const Literal& x = *operands[o];
+    std::vector<int64_t> strides = RowMajorStrides(x.shape().dims());
+    for (int64_t d = 0; d < rank; ++d) {
+      if (x.shape().dim(d) == 1) strides[static_cast<size_t>(d)] = 0;
+    }
+    Literal out(Shape(x.shape().type(), sizes));
+    const auto width = static_cast<size_t>(ByteWidth(x.shape().type()));
+    std::byte* next = out.data();
+    ForEachOffset(sizes, strides, [&](int64_t at) {
+      std::memcpy(next, x.data() + static_cast<size_t>(at) * width, width);
+      next += width;
+    });
+    fitted.push_back(std::move(out));
+  }
+  return fitted;
 }
 
 Result<Literal> EvaluateSetDimensionSize(const Instruction& i,

@@ -32,6 +32,12 @@ class SizedInstruction {
   const ir::Instruction* instruction_ = nullptr;
 };
 
+// The operands of an elementwise op in equal sizes, by XLA's rule. Of several sizes of a bounded
+// dimension the smallest counts, but for 1: the only element is repeated. Empty where they are
+// equal.
+std::vector<Literal> OperandsOfEqualSizes(const ir::Instruction& i,
+                                          std::span<const Literal* const> operands);
+
 // The operand cut to a size, or grown by zeros.
 Result<Literal> EvaluateSetDimensionSize(const ir::Instruction& i,
                                          std::span<const Literal* const> operands);

@@ -183,7 +183,13 @@ class Run {
   Result<Value> Dot(const Instruction& i, const Values& operands) {
     return OnArrays(i, operands, EvaluateDot);
   }
-  Result<Value> Elementwise(const Instruction& i, const Values& operands) {
+  Result<Value> Elementwise(const Instruction& i, Values operands) {
+    if (HasUnknownSizes(i)) {
+      if (std::vector<Literal> fitted = OperandsOfEqualSizes(i, ArraysOf(operands));
+          !fitted.empty()) {
+        operands = Values(fitted.begin(), fitted.end());
+      }
+    }
     return OnArrays(i, operands, OfElements);
   }
   Result<Value> Fft(const Instruction& i, const Values& operands) {

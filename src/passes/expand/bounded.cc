@@ -29,6 +29,57 @@ Values Along(Builder& b, const Instruction* i, const std::vector<Sized>& operand
              SizesBy(b, operands, array->shape().rank(), [](size_t, int64_t d) { return d; }));
 }
 
+// Of two sizes the smaller, but for 1, by XLA's rule for elementwise ops: x's only element is
+// repeated.
+Instruction* Common(Builder& b, Instruction* x, Instruction* y) {
+  Instruction* smaller = b.Binary(Opcode::kMinimum, x, y);
+  Instruction* is_one = b.Compare(Direction::kEq, smaller, S32(b, 1));
+  return b.Select(is_one, b.Binary(Opcode::kMaximum, x, y), smaller);
+}
+
+// x => select(size(x) = 1 and size != 1, broadcast(x[0]), x)   along dimension d
+Instruction* OfSize(Builder& b, const Sized& x, Instruction* array, int64_t d, Instruction* size) {
+  std::vector<SliceDimension> first;
+  Ints kept;
+  for (int64_t k = 0; k < x.rank(); ++k) {
+    first.push_back({0, k == d ? 1 : x.shape().dim(k), 1});
+    if (k != d) kept.push_back(k);
+  }
+  Instruction* slice = b.Slice(array, std::move(first));
+  std::vector<Dimension> sizes = slice->shape().dimensions();
+  sizes.erase(sizes.begin() + d);
+  Instruction* repeated = b.BroadcastLike(array, b.Reshape(slice, std::move(sizes)), kept);
+  Instruction* repeats = b.And(b.Compare(Direction::kEq, x.size(d), S32(b, 1)),
+                               b.Compare(Direction::kNe, x.size(d), size));
+  return b.Select(b.Spread(array->shape(), repeats), repeated, array);
+}
+
+Values Elementwise(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
+  const int64_t rank = i->shape().rank();
+  std::vector<Instruction*> arrays = ArraysOf(operands);
+  Sizes sizes(static_cast<size_t>(rank));
+  // Scalars beside arrays are repeated anyway.
+  auto size_of = [&](size_t o, int64_t d) {
+    return operands[o].rank() == rank ? operands[o].size(d) : nullptr;
+  };
+  for (int64_t d = 0; d < rank; ++d) {
+    Instruction*& common = sizes[static_cast<size_t>(d)];
+    bool differ = false;
+    for (size_t o = 0; o < operands.size(); ++o) {
+      Instruction* size = size_of(o, d);
+      if (!size || size == common) continue;
+      differ |= common != nullptr;
+      common = common ? Common(b, common, size) : size;
+    }
+    for (size_t o = 0; differ && o < operands.size(); ++o) {
+      if (size_of(o, d) && operands[o].shape().dim(d) > 1) {
+        arrays[o] = OfSize(b, operands[o], arrays[o], d, common);
+      }
+    }
+  }
+  return One(OnArrays(b, i, std::move(arrays)), std::move(sizes));
+}
+
 Values Broadcast(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   const Ints& dimensions = i->dimensions();
   for (int64_t d = 0; d < i->shape().rank(); ++d) {
@@ -145,7 +196,7 @@ Values ValueOn(Builder& b, const Instruction* i, const std::vector<Sized>& opera
       if (ir::IsMarker(*i) && operands.size() == 1 && !i->shape().is_tuple()) return operands;
       return Check(b, i, operands);
     default:
-      if (IsElementwise(i->opcode())) return Along(b, i, operands);
+      if (IsElementwise(i->opcode())) return Elementwise(b, i, operands);
       return HasNoCode(i, operands);
   }
 }

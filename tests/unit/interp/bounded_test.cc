@@ -57,6 +57,20 @@ TEST(InterpBounded, WhatASizeGrowsByIsZero) {
             "{1, 2, 0, 0, 0}");
 }
 
+TEST(InterpBounded, OfTwoSizesTheSmallerCountsButForOne) {
+  auto add = [](int n, int k) {
+    return Cut(n, Cat("  k = s32[] constant(", k, R"()
+  y = f32[<=5] set-dimension-size(whole, k), dimensions={0}
+  ROOT r = f32[<=5] add(x, y))"));
+  };
+  EXPECT_EQ(add(3, 4), "{2, 4, 6}");
+  EXPECT_EQ(add(4, 2), "{2, 4}");
+  EXPECT_EQ(add(1, 3), "{2, 3, 4}");
+  EXPECT_EQ(add(3, 1), "{2, 3, 4}");
+  EXPECT_EQ(add(1, 0), "{}");
+  EXPECT_EQ(Cut(2, "  ROOT r = f32[<=5] add(x, whole)"), "{2, 4}");
+}
+
 TEST(InterpBounded, SizesThatDoNotFit) {
   EXPECT_EQ(Cut(6, "  ROOT r = f32[<=5] copy(x)"),
             "INVALID_ARGUMENT: 'x' of shape f32[<=5]: the size of dimension 0 is 6; expected 0 to "
@@ -67,9 +81,9 @@ TEST(InterpBounded, SizesThatDoNotFit) {
   EXPECT_EQ(Cut(3,
                 R"(  k = s32[] constant(4)
   y = f32[<=5] set-dimension-size(whole, k), dimensions={0}
-  ROOT r = f32[<=5] add(x, y))"),
-            "INVALID_ARGUMENT: 'r' of shape f32[<=5]: add: operands have shapes f32[3] and f32[4]; "
-            "they must be equal");
+  ROOT r = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0})"),
+            "INVALID_ARGUMENT: 'r' of shape f32[]: dot: operands have shapes f32[3] and f32[4]; "
+            "contracting dimension 0 of lhs is 3 and 0 of rhs is 4; they must be equal");
   EXPECT_EQ(Cut(3, "  ROOT r = s32[<=5] iota(), iota_dimension=0"),
             "INVALID_ARGUMENT: 'r' of shape s32[<=5]: its operands do not tell its sizes at run "
             "time, of which s32[<=5] has the bounds; set-dimension-size gives a value a size");

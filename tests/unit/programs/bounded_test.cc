@@ -128,19 +128,28 @@ TEST(BoundedCode, SizesThatDoNotFitAreClamped) {
   }
 }
 
-TEST(BoundedCode, OfTwoSizesTheSmallerCounts) {
-  auto module = ir::ParseOrDie(Entry(true, "x = f32[5]",
-                                     Cat(kCut,
-                                         R"(  c = f32[<=5] set-dimension-size(x, m), dimensions={0}
-  s = f32[<=5] add(b, c)
-  ROOT r = s32[] get-dimension-size(s), dimensions={0}
-)")));
-  std::vector<Literal> arguments = testing::RandomArguments(*module, 1);
-  arguments[0] = Literal::Scalar<int32_t>(ElementType::kS32, 4);
-  arguments[1] = Literal::Scalar<int32_t>(ElementType::kS32, 2);
-  auto value = testing::RunCompiled(*module, arguments, true);
-  ASSERT_TRUE(value.ok()) << value.status().ToString();
-  EXPECT_EQ(value->ToString(), "2");
+// But for 1, whose element is repeated.
+TEST(BoundedCode, OfTwoSizesOfElementwiseOpsTheSmallerCounts) {
+  const std::string_view other = "  c = f32[<=5] set-dimension-size(y, m), dimensions={0}\n";
+  const std::vector<std::vector<int32_t>> sizes = {{4, 2}, {2, 4}, {1, 3}, {3, 1},
+                                                   {0, 1}, {1, 0}, {1, 1}, {0, 4}};
+  const std::string whole = Whole("f32", {5}, {true}), inputs = "x = f32[5]; y = f32[5]";
+  CheckModule(Entry(true, inputs, Cat(kCut, other, "  r = f32[<=5] subtract(b, c)\n", whole)),
+              sizes);
+  CheckModule(Entry(true, inputs,
+                    Cat(kCut, other, "  p = pred[<=5] compare(b, c), direction=LT\n",
+                        "  r = f32[<=5] select(p, c, b)\n", whole)),
+              sizes);
+  // A constant dimension has no say.
+  CheckModule(Entry(true, inputs, Cat(kCut, "  r = f32[<=5] add(y, b)\n", whole)), sizes);
+  CheckModule(Entry(true, "x = f32[5,4]; y = f32[5,4]",
+                    Cat(kCutBoth, R"(
+  c0 = f32[<=5,4] set-dimension-size(y, m), dimensions={0}
+  c = f32[<=5,<=4] set-dimension-size(c0, n), dimensions={1}
+  r = f32[<=5,<=4] divide(b, c)
+)",
+                        Whole("f32", {5, 4}, {true, true}))),
+              {{3, 2}, {1, 3}, {4, 1}, {1, 1}, {0, 2}});
 }
 
 TEST(BoundedCode, Elementwise) {
