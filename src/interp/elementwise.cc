@@ -216,10 +216,12 @@ Status ClampElements(const Job& job) {
 // Moves bits: NaNs are unchanged.
 Status CopyElements(const Job& job) {
   const ElementwiseOperand& x = job.operands[0];
-  size_t width = static_cast<size_t>(ByteWidth(x.type));
-  for (size_t k = 0; k < static_cast<size_t>(job.count); ++k) {
-    std::memcpy(job.out + k * width, x.data + (x.repeats ? 0 : k * width), width);
+  const auto width = static_cast<size_t>(ByteWidth(x.type)), count = static_cast<size_t>(job.count);
+  if (!x.repeats) {
+    if (count > 0) std::memcpy(job.out, x.data, count * width);
+    return OkStatus();
   }
+  for (size_t k = 0; k < count; ++k) std::memcpy(job.out + k * width, x.data, width);
   return OkStatus();
 }
 
@@ -428,10 +430,8 @@ Status EvaluateNarrow(const Job& job) {
   return OkStatus();
 }
 
-}  // namespace
-
-Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOperand> operands,
-                           std::byte* out, int64_t count) {
+Status EvaluateBlock(const Instruction& i, std::span<const ElementwiseOperand> operands,
+                     std::byte* out, int64_t count) {
   const int bits = operands.empty() ? 0 : static_cast<int>(BitWidth(operands[0].type));
   const Job job{i, operands, i.shape().type(), out, count, bits};
   auto is_complex = [](const ElementwiseOperand& operand) { return IsComplex(operand.type); };
@@ -456,6 +456,25 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
   }
   if (IsNarrow(job.result) || std::ranges::any_of(operands, is_narrow)) return EvaluateNarrow(job);
   return EvaluateWide(job);
+}
+
+}  // namespace
+
+Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOperand> operands,
+                           std::byte* out, int64_t count) {
+  // What a block's elements are converted to stays in a cache.
+  constexpr int64_t kBlock = 1 << 14;
+  if (count <= kBlock) return EvaluateBlock(i, operands, out, count);
+  std::vector<ElementwiseOperand> block(operands.begin(), operands.end());
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t size = std::min(kBlock, count - begin);
+    KILN_RETURN_IF_ERROR(EvaluateBlock(i, block, out, size));
+    for (ElementwiseOperand& operand : block) {
+      if (!operand.repeats) operand.data += size * ByteWidth(operand.type);
+    }
+    out += size * ByteWidth(i.shape().type());
+  }
+  return OkStatus();
 }
 
 }  // namespace kiln::interp

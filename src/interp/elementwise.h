@@ -31,9 +31,10 @@ class Elements {
   int64_t step_;
 };
 
-// `count` elements into `out`, which has the type of the instruction's result. Only the opcode, the
-// attributes and the element types matter: reducers also use this to apply their instructions to
-// one element at a time.
+// `count` elements into `out`, which has the type of the instruction's result; it may be the memory
+// of an operand of that type, other than a complex one. Only the opcode, the attributes and the
+// element types matter: reducers also use this to apply their instructions to one element at a
+// time.
 Status EvaluateElementwise(const ir::Instruction& instruction,
                            std::span<const ElementwiseOperand> operands, std::byte* out,
                            int64_t count);

@@ -189,6 +189,16 @@ class Run {
           !fitted.empty()) {
         operands = Values(fitted.begin(), fitted.end());
       }
+      return OnArrays(i, operands, OfElements);
+    }
+    // In the place of an operand without later uses: fresh memory takes longer than most ops.
+    for (Value& operand : operands) {
+      Literal* out = operand.unshared_array();
+      if (!out || IsComplex(i.shape().type()) || !out->shape().SameTypeAndDimensions(i.shape())) {
+        continue;
+      }
+      KILN_RETURN_IF_ERROR(EvaluateInto(*out, i, ArraysOf(operands)));
+      return std::move(operand);
     }
     return OnArrays(i, operands, OfElements);
   }
@@ -317,13 +327,19 @@ class Run {
 
   static Result<Literal> OfElements(const Instruction& i, std::span<const Literal* const> arrays) {
     Literal out(i.shape());
+    KILN_RETURN_IF_ERROR(EvaluateInto(out, i, arrays));
+    return out;
+  }
+
+  // The result may be one of the arrays.
+  static Status EvaluateInto(Literal& out, const Instruction& i,
+                             std::span<const Literal* const> arrays) {
     std::vector<ElementwiseOperand> operands;
     for (const Literal* array : arrays) {
       bool repeats = array->shape().is_scalar() && !i.shape().is_scalar();
       operands.push_back({array->data(), array->shape().type(), repeats});
     }
-    KILN_RETURN_IF_ERROR(EvaluateElementwise(i, operands, out.data(), out.shape().num_elements()));
-    return out;
+    return EvaluateElementwise(i, operands, out.data(), out.shape().num_elements());
   }
 
   RegionContext ContextOfRegion() {

@@ -17,18 +17,22 @@ namespace {
 
 using ir::Instruction;
 
-// The offset of each result's first element, and the relative offsets of its group.
+// The offset of each result's first element, and its group: rows, by their relative offsets, of
+// elements with equal distances.
 struct Groups {
-  std::vector<int64_t> kept, reduced;
+  std::vector<int64_t> kept, rows;
+  int64_t row_size = 1, step = 0;
 
   int64_t count() const { return static_cast<int64_t>(kept.size()); }
   // The largest number of elements of a result.
-  int64_t most() const { return static_cast<int64_t>(reduced.size()); }
+  int64_t most() const { return static_cast<int64_t>(rows.size()) * row_size; }
   // Calls f with the offset of every element of a result, in row-major order, until it fails.
   template <typename F>
   Status ForEach(int64_t result, F&& f) const {
     int64_t base = kept[static_cast<size_t>(result)];
-    for (int64_t at : reduced) KILN_RETURN_IF_ERROR(f(base + at));
+    for (int64_t row : rows) {
+      for (int64_t k = 0; k < row_size; ++k) KILN_RETURN_IF_ERROR(f(base + row + k * step));
+    }
     return OkStatus();
   }
 };
@@ -40,7 +44,20 @@ class Windows {
       : dims_(operand.dims()),
         strides_(RowMajorStrides(dims_)),
         places_(result.dims()),
-        window_(window) {}
+        steps_(RowMajorStrides(places_)),
+        window_(window),
+        kept_(dims_.size()) {
+    for (size_t d = 0; d < dims_.size(); ++d) {
+      int64_t most = 0;
+      if (__builtin_mul_overflow(places_[d], std::min(window_[d].size, dims_[d]), &most) ||
+          most > kMostKept) {
+        continue;
+      }
+      for (int64_t place = 0; place < places_[d]; ++place) {
+        kept_[d].push_back(PositionsSeen(window_[d], dims_[d], place));
+      }
+    }
+  }
 
   int64_t count() const { return Product(places_); }
   int64_t most() const {
@@ -51,40 +68,59 @@ class Windows {
 
   template <typename F>
   Status ForEach(int64_t result, F&& f) const {
-    // The offsets along each dimension of elements that are neither padding nor holes.
-    std::vector<std::vector<int64_t>> inside(dims_.size());
-    std::vector<int64_t> sizes(dims_.size());
-    for (size_t d = dims_.size(); d-- > 0;) {
-      const WindowDimension& w = window_[d];
-      int64_t place = result % places_[d];
-      result /= places_[d];
-      for (int64_t at : PositionsSeen(w, dims_[d], place)) inside[d].push_back(at * strides_[d]);
-      sizes[d] = static_cast<int64_t>(inside[d].size());
-    }
-    if (Product(sizes) == 0) return OkStatus();
-    std::vector<int64_t> index(sizes.size());
-    do {
-      int64_t offset = 0;
-      for (size_t d = 0; d < sizes.size(); ++d) offset += inside[d][static_cast<size_t>(index[d])];
-      KILN_RETURN_IF_ERROR(f(offset));
-    } while (NextIndex(sizes, index));
-    return OkStatus();
+    return Walk(0, result, 0, f);
   }
 
  private:
-  std::vector<int64_t> dims_, strides_, places_;
+  static constexpr int64_t kMostKept = 1 << 20;
+
+  // Of the elements at `base` along the first d dimensions, without padding and holes. `result` is
+  // the place along the others.
+  template <typename F>
+  Status Walk(size_t d, int64_t result, int64_t base, F& f) const {
+    if (d == dims_.size()) return f(base);
+    const int64_t place = result / steps_[d], rest = result % steps_[d];
+    auto walk = [&](const std::vector<int64_t>& positions) {
+      for (int64_t at : positions) {
+        KILN_RETURN_IF_ERROR(Walk(d + 1, rest, base + at * strides_[d], f));
+      }
+      return OkStatus();
+    };
+    if (kept_[d].empty()) return walk(PositionsSeen(window_[d], dims_[d], place));
+    return walk(kept_[d][static_cast<size_t>(place)]);
+  }
+
+  std::vector<int64_t> dims_, strides_, places_, steps_;
   const std::vector<WindowDimension>& window_;
+  // The positions that are seen at each place, along dimensions that have few of them.
+  std::vector<std::vector<std::vector<int64_t>>> kept_;
 };
 
 Groups GroupsOf(const Shape& shape, const Ints& dimensions) {
   std::vector<int64_t> strides = RowMajorStrides(shape.dims());
   std::vector<int64_t> kept_dims, kept_strides, reduced_dims, reduced_strides;
   for (int64_t d = 0; d < shape.rank(); ++d) {
-    bool reduced = std::find(dimensions.begin(), dimensions.end(), d) != dimensions.end();
-    (reduced ? reduced_dims : kept_dims).push_back(shape.dim(d));
-    (reduced ? reduced_strides : kept_strides).push_back(strides[d]);
+    if (std::find(dimensions.begin(), dimensions.end(), d) == dimensions.end()) {
+      kept_dims.push_back(shape.dim(d));
+      kept_strides.push_back(strides[d]);
+    } else if (!reduced_dims.empty() && reduced_strides.back() == shape.dim(d) * strides[d]) {
+      // Two dimensions that are one in memory.
+      reduced_dims.back() *= shape.dim(d);
+      reduced_strides.back() = strides[d];
+    } else {
+      reduced_dims.push_back(shape.dim(d));
+      reduced_strides.push_back(strides[d]);
+    }
   }
-  return {OffsetsOf(kept_dims, kept_strides), OffsetsOf(reduced_dims, reduced_strides)};
+  Groups groups{.kept = OffsetsOf(kept_dims, kept_strides)};
+  if (!reduced_dims.empty()) {
+    groups.row_size = reduced_dims.back();
+    groups.step = reduced_strides.back();
+    reduced_dims.pop_back();
+    reduced_strides.pop_back();
+  }
+  groups.rows = OffsetsOf(reduced_dims, reduced_strides);
+  return groups;
 }
 
 // Whether the computation is the sum, or the product, of its two parameters.

@@ -20,13 +20,32 @@ struct View {
 template <typename Word>
 void CopyWords(const std::byte* from, const View& source, std::byte* to, const View& target,
                std::span<const int64_t> dims) {
-  std::vector<int64_t> places;
-  places.reserve(static_cast<size_t>(Product(dims)));
-  ForEachOffset(dims, source.strides, [&](int64_t at) { places.push_back(source.offset + at); });
-  size_t next = 0;
-  ForEachOffset(dims, target.strides, [&](int64_t at) {
-    std::memcpy(to + (target.offset + at) * static_cast<int64_t>(sizeof(Word)),
-                from + places[next++] * static_cast<int64_t>(sizeof(Word)), sizeof(Word));
+  constexpr auto kWidth = static_cast<int64_t>(sizeof(Word));
+  from += source.offset * kWidth;
+  to += target.offset * kWidth;
+  if (dims.empty()) {
+    std::memcpy(to, from, sizeof(Word));
+    return;
+  }
+  if (std::ranges::find(dims, 0) != dims.end()) return;
+  const int64_t count = dims.back(), from_step = source.strides.back() * kWidth,
+                to_step = target.strides.back() * kWidth;
+  ForEachRow(dims, source.strides, target.strides, [&](int64_t x, int64_t y) {
+    const std::byte* read = from + x * kWidth;
+    std::byte* written = to + y * kWidth;
+    if (from_step == kWidth && to_step == kWidth) {
+      std::memcpy(written, read, static_cast<size_t>(count) * sizeof(Word));
+      return;
+    }
+    if (from_step == 0 && to_step == kWidth) {
+      Word word;
+      std::memcpy(&word, read, sizeof(Word));
+      for (int64_t k = 0; k < count; ++k) std::memcpy(written + k * kWidth, &word, sizeof(Word));
+      return;
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      std::memcpy(written + k * to_step, read + k * from_step, sizeof(Word));
+    }
   });
 }
 
@@ -108,6 +127,12 @@ struct Bits {
 Literal BitcastConvert(const Instruction& i, const Literal& x) {
   Literal out(i.shape());
   Bits from(x.shape().type()), to(i.shape().type());
+  if (from.width >= 8 && to.width >= 8) {
+    if (out.byte_size() > 0) {
+      std::memcpy(out.data(), x.data(), static_cast<size_t>(out.byte_size()));
+    }
+    return out;
+  }
   for (int64_t bit = 0; bit < x.shape().num_elements() * from.width; ++bit) {
     auto source = static_cast<unsigned>(x.data()[from.ByteOf(bit)]);
     unsigned value = source >> (bit % from.width % 8) & 1;

@@ -40,6 +40,35 @@ void ForEachOffset(std::span<const int64_t> dims, std::span<const int64_t> strid
   }
 }
 
+// The same for two arrays, row by row: calls f(x, y) with the offsets of the first element of each
+// row along the last dimension. There is one, and no row is empty.
+template <typename F>
+void ForEachRow(std::span<const int64_t> dims, std::span<const int64_t> x_strides,
+                std::span<const int64_t> y_strides, F&& f) {
+  const size_t outer = dims.size() - 1;
+  std::vector<int64_t> index(outer);
+  int64_t x = 0, y = 0;
+  while (true) {
+    f(x, y);
+    size_t d = outer;
+    for (; d > 0; --d) {
+      const int64_t last = dims[d - 1] - 1;
+      if (index[d - 1] < last) {
+        ++index[d - 1];
+        x += x_strides[d - 1];
+        y += y_strides[d - 1];
+        break;
+      }
+      index[d - 1] = 0;
+      if (last > 0) {
+        x -= x_strides[d - 1] * last;
+        y -= y_strides[d - 1] * last;
+      }
+    }
+    if (d == 0) return;
+  }
+}
+
 inline std::vector<int64_t> OffsetsOf(std::span<const int64_t> dims,
                                       std::span<const int64_t> strides) {
   std::vector<int64_t> offsets;

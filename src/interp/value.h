@@ -23,6 +23,11 @@ class Value {
 
   const Literal& array() const { return *array_; }
   const Value& element(int64_t i) const { return (*elements_)[static_cast<size_t>(i)]; }
+  // The array, if nobody else has it: it may be changed. Otherwise null.
+  Literal* unshared_array() {
+    const bool is_own = array_.use_count() == 1 && !array_->is_borrowed();
+    return is_own ? const_cast<Literal*>(array_.get()) : nullptr;
+  }
   // The value as one literal: moved if unshared, otherwise copied.
   Literal Take() &&;
 

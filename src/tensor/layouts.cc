@@ -13,14 +13,17 @@ void ForEachPlace(const Shape& shape, F f) {
   if (shape.is_row_major()) return f(0, 0, static_cast<size_t>(shape.byte_size()));
   const std::vector<int64_t> dims = shape.dims(), strides = shape.strides();
   const auto width = static_cast<size_t>(ByteWidth(shape.type()));
-  std::vector<int64_t> index(dims.size());
+  // Row by row along the last dimension.
+  const std::span<const int64_t> outer(dims.data(), dims.size() - 1);
+  const auto step = static_cast<size_t>(strides.back()) * width;
+  std::vector<int64_t> index(outer.size());
   size_t next = 0;
   do {
-    int64_t at = 0;
-    for (size_t d = 0; d < dims.size(); ++d) at += index[d] * strides[d];
-    f(next, static_cast<size_t>(at) * width, width);
-    next += width;
-  } while (NextIndex(dims, index));
+    int64_t row = 0;
+    for (size_t d = 0; d < outer.size(); ++d) row += index[d] * strides[d];
+    size_t at = static_cast<size_t>(row) * width;
+    for (int64_t k = 0; k < dims.back(); ++k, next += width, at += step) f(next, at, width);
+  } while (NextIndex(outer, index));
 }
 
 }  // namespace

@@ -1,28 +1,13 @@
 #include "device/reference/device.h"
 
-#include <cstring>
-
 #include "base/stack.h"
 #include "device/reference/custom_calls.h"
 #include "interp/evaluator.h"
 #include "interp/narrow.h"
+#include "tensor/layouts.h"
 
 namespace kiln::device {
 namespace {
-
-// Copies between a literal, which is row-major, and memory in the order of the shape's layout.
-void Transfer(const Shape& shape, std::byte* literal, std::byte* memory, bool to_memory) {
-  if (shape.num_elements() == 0) return;
-  std::vector<int64_t> dims = shape.dims(), strides = shape.strides(), index(dims.size());
-  size_t width = static_cast<size_t>(ByteWidth(shape.type()));
-  do {
-    int64_t offset = 0;
-    for (size_t d = 0; d < dims.size(); ++d) offset += index[d] * strides[d];
-    std::byte* at = memory + static_cast<size_t>(offset) * width;
-    std::memcpy(to_memory ? at : literal, to_memory ? literal : at, width);
-    literal += width;
-  } while (NextIndex(dims, index));
-}
 
 class ReferenceExecutable : public runtime::LoadedExecutable {
  public:
@@ -80,7 +65,7 @@ class ReferenceExecutable : public runtime::LoadedExecutable {
     // Arguments outlive the run, in which nothing writes into them.
     if (IsLiteralLike(shape, memory)) return Literal::Borrowed(shape, memory, nullptr);
     Literal literal(shape);
-    Transfer(shape, literal.data(), memory, false);
+    CopyFromLayout(shape, memory, literal.data());
     // The user's bytes, which need not be values of the type.
     interp::Normalise(shape.type(), literal.data(), shape.num_elements());
     return literal;
@@ -98,7 +83,7 @@ class ReferenceExecutable : public runtime::LoadedExecutable {
       return;
     }
     const Shape& shape = program_.signature.results[next];
-    Transfer(shape, value.data(), static_cast<std::byte*>(leaves[next]), true);
+    CopyToLayout(shape, value.data(), static_cast<std::byte*>(leaves[next]));
     ++next;
   }
 
