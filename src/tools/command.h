@@ -3,8 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <new>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace kiln::tools {
@@ -28,6 +30,35 @@ inline std::optional<int> Parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kFailed;
   }
+}
+
+// For CLI::Option::transform: one of several names, in either case, becomes the value beside it; a
+// value stays itself.
+inline CLI::Validator OneOf(const std::map<std::string, std::string>& values) {
+  const auto replace = [values](std::string& text) {
+    std::string names;
+    for (const auto& [name, value] : values) {
+      if (CLI::detail::to_lower(text) == name || text == value) {
+        text = value;
+        return std::string();
+      }
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    return "'" + text + "' is none of " + names;
+  };
+  return CLI::Validator(replace, "");
+}
+
+// For CLI::Option::check: a number from 0 on, or above 0.
+inline CLI::Validator AtLeastZero(bool or_zero = true) {
+  const auto check = [or_zero](std::string& text) {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && (or_zero ? value >= 0 : value > 0)) {
+      return std::string();
+    }
+    return "'" + text + "' is no number " + (or_zero ? "from 0 on" : "above 0");
+  };
+  return CLI::Validator(check, "");
 }
 
 // body() -> exit status, or the failure of a tool that is out of memory.

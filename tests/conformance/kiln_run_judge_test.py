@@ -415,8 +415,10 @@ ENTRY main {{ w = f32[{count}] parameter(0)
 
     def test_usage(self):
         path = self.write('good.hlo', GOOD)
-        cases = ((['--platform=tpu', path], '--platform'), (['--iterations=0', path], '--iterations'),
-                 (['--deadline=x', path], '--deadline'), (['--abs-error=-1', path], '--abs-error'),
+        cases = ((['--platform=tpu', path], "--platform: 'tpu' is none of cpu, cuda, gpu, "),
+                 (['--iterations=0', path], '--iterations'), (['--deadline=x', path], '--deadline'),
+                 (['--abs-error=-1', path], "--abs-error: '-1' is no number from 0 on"),
+                 (['--rel-error=nan', path], "--rel-error: 'nan' is no number from 0 on"),
                  (['--inputs=none.npy', path], '--inputs'), (['--frobnicate', path], '--frobnicate'),
                  (['--input-format=pb', path], '--input-format'), ([], 'files'),
                  (['--outputs=o', path, path], '--outputs'), (['--check', '--save=x', path], '--save'),

@@ -114,14 +114,12 @@ void AddCompiling(CLI::App& app, Arguments& a) {
   app.add_option("--platform", a.platform,
                  "reference (the evaluator), cpu, or gpu (emulated where there is none); also by "
                  "XLA's names: interpreter, host, cuda")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, std::string>{{"reference", "REFERENCE:0"},
-                                                                     {"interpreter", "REFERENCE:0"},
-                                                                     {"cpu", "CPU:0"},
-                                                                     {"host", "CPU:0"},
-                                                                     {"gpu", "GPU:0"},
-                                                                     {"cuda", "GPU:0"}},
-                                  CLI::ignore_case))
+      ->transform(tools::OneOf({{"reference", "REFERENCE:0"},
+                                {"interpreter", "REFERENCE:0"},
+                                {"cpu", "CPU:0"},
+                                {"host", "CPU:0"},
+                                {"gpu", "GPU:0"},
+                                {"cuda", "GPU:0"}}))
       ->option_text("NAME");
   app.add_option("--disable", a.disabled_passes,
                  "passes to leave out, with commas between: without constant-folding, what is "
@@ -130,7 +128,7 @@ void AddCompiling(CLI::App& app, Arguments& a) {
   app.add_option("--memory-limit", a.memory_limit_bytes,
                  "most bytes of temporaries: results are computed again instead of being kept; 0: "
                  "no limit")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::AtLeastZero())
       ->option_text("BYTES");
   app.add_option("--dump-to,--dump_to", a.run.judge.compile.dump_folder,
                  "write every stage of the compilation into this folder")
@@ -140,13 +138,11 @@ void AddCompiling(CLI::App& app, Arguments& a) {
 void AddInputs(CLI::App& app, Arguments& a) {
   ArgumentSource& source = a.run.judge.arguments;
   app.add_option("--input-format,--input_format", a.format, "hlo, stablehlo, or auto")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, std::string>{{"auto", "auto"},
-                                                                     {"hlo", "hlo"},
-                                                                     {"txt", "hlo"},
-                                                                     {"stablehlo", "stablehlo"},
-                                                                     {"mhlo", "stablehlo"}},
-                                  CLI::ignore_case))
+      ->transform(tools::OneOf({{"auto", "auto"},
+                                {"hlo", "hlo"},
+                                {"txt", "hlo"},
+                                {"stablehlo", "stablehlo"},
+                                {"mhlo", "stablehlo"}}))
       ->option_text("FORMAT");
   app.add_option("--inputs,--input_literals_file", source.files,
                  "arguments from .npy, .npz and .safetensors files, by name or in order")
@@ -169,20 +165,18 @@ void AddResults(CLI::App& app, Arguments& a) {
   JudgeOptions& judge = a.run.judge;
   app.add_option("--reference,--reference_platform", a.reference,
                  "reference: compare with the evaluator's results; none: compare nothing")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, std::string>{
-              {"reference", "reference"}, {"interpreter", "reference"}, {"none", "none"}},
-          CLI::ignore_case))
+      ->transform(tools::OneOf(
+          {{"reference", "reference"}, {"interpreter", "reference"}, {"none", "none"}}))
       ->option_text("NAME");
   app.add_flag("--run-reference,--run_reference_module", a.with_reference,
                "false: compare nothing");
   app.add_option("--abs-error,--abs_error_bound", a.absolute, "floats may differ by as much (0)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::AtLeastZero())
       ->option_text("BOUND");
   app.add_option("--rel-error,--rel_error_bound", a.relative,
                  "or by this part of the largest magnitude in their array (f64 1e-6, f32 1e-3, f16 "
                  "and bf16 1e-2)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::AtLeastZero())
       ->option_text("BOUND");
   app.add_option("--iterations", judge.iterations,
                  "runs, the first of several not being counted (1)")
@@ -213,12 +207,12 @@ void AddResults(CLI::App& app, Arguments& a) {
 void AddFiles(CLI::App& app, Arguments& a) {
   app.add_flag("--disabled-too", a.disabled_too, "with --check: also files marked RUN-DISABLED");
   app.add_option("--jobs", a.jobs, "processes at once (1; with --check as many as processors)")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::AtLeastZero(/*or_zero=*/false))
       ->option_text("N");
   app.add_option("--deadline", a.deadline_s,
                  "seconds that a file may take (600; with --check 60), and that each try of "
                  "--reduce may")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::AtLeastZero(/*or_zero=*/false))
       ->option_text("SECONDS");
   app.add_option("files", a.files,
                  "HLO text, StableHLO text or bytecode; with --check also saved "
