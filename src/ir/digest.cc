@@ -30,7 +30,7 @@ class Writer {
     for (const auto& c : computations) Put(*c, c.get() == module.entry());
   }
 
-  // Without names, and with callees in place of their numbers.
+  // Without names; callees stand where they are first called.
   explicit Writer(const Computation& c) : is_form_(true) { Put(c, false); }
 
   std::string Text() && { return std::move(text_); }
@@ -149,7 +149,10 @@ class Writer {
       list(i->control_predecessors());
       Number(i->called().size());
       for (const Computation* called : i->called()) {
-        is_form_ ? Put(*called, false) : Number(NumberOf(called));
+        Number(NumberOf(called));
+        if (is_form_ && numbers_.try_emplace(called, numbers_.size() + 1).second) {
+          Put(*called, false);
+        }
       }
       Put(i->attributes());
       if (!is_form_) {

@@ -177,6 +177,21 @@ TEST(Form, EverythingElseHasOne) {
   }
 }
 
+// Two calls of each of many computations, each by the one before.
+TEST(Form, CalleesStandInItOnce) {
+  std::string text = "HloModule m\nf0 { x = f32[] parameter(0)\n ROOT y = f32[] negate(x) }\n";
+  constexpr int kDepth = 40;
+  for (int k = 1; k <= kDepth; ++k) {
+    text +=
+        Cat(k == kDepth ? "ENTRY " : "", "f", k, " { x = f32[] parameter(0)\n a = f32[] call(x), ",
+            "to_apply=f", k - 1, "\n ROOT b = f32[] call(a), to_apply=f", k - 1, " }\n");
+  }
+  const std::string form = FormOfText(text);
+  EXPECT_LT(form.size(), 100u * kDepth);
+  text.replace(text.find("negate"), 6, "cosine");
+  EXPECT_NE(FormOfText(text), form);
+}
+
 std::string LargeConstant(int changed) {
   std::string values;
   for (int i = 0; i < 1000; ++i) values += Cat(i == 0 ? "" : ", ", i == changed ? 7777 : i);
