@@ -74,10 +74,15 @@ int64_t ValuesOf(const kernel::Kernel& k, bool folds) {
   return static_cast<int64_t>(std::min(values, 1e18));
 }
 
+// Roots are instructions.
+bool IsFunction(Opcode opcode) {
+  return IsTranscendental(opcode) && opcode != Opcode::kSqrt && opcode != Opcode::kRsqrt;
+}
+
 int64_t CostOf(const IdVector<kernel::NodeId, kernel::Node>& nodes, int64_t elementary) {
   int64_t cost = 0;
   for (const kernel::Node& n : nodes) {
-    bool heavy = n.kind == kernel::Node::Kind::kOp && IsTranscendental(n.opcode);
+    const bool heavy = n.kind == kernel::Node::Kind::kOp && IsFunction(n.opcode);
     cost += heavy ? elementary : 1;
   }
   return cost;

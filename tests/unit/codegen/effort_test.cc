@@ -274,6 +274,24 @@ TEST(Effort, QuickKernelsGiveTheSameBits) {
   EXPECT_TRUE(executions[0]->SameBits(*executions[1]));
 }
 
+// What the code of one elementwise op is expected to cost.
+int64_t CostOfOp(std::string_view op) {
+  auto compiled = testing::CompileWithKernels(
+      ir::ParseOrDie(Cat("HloModule one\nENTRY e { x = f32[1000] parameter(0)\n"
+                         "  ROOT y = f32[1000] ",
+                         op, "(x) }")),
+      target::HostCpu());
+  EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
+  return compiled.ok() ? PlanEffort(compiled->lowered, Optimization::kFull, false).costs.front()
+                       : 0;
+}
+
+TEST(Effort, RootsAreInstructionsAndNoFunctions) {
+  EXPECT_LE(CostOfOp("rsqrt"), CostOfOp("negate"));
+  EXPECT_LE(CostOfOp("sqrt"), CostOfOp("negate"));
+  EXPECT_GT(CostOfOp("exponential"), CostOfOp("negate"));
+}
+
 // Gemms without epilogues, whose code is optimised in any case, do not count.
 TEST(Effort, ManyGemmsAreNoLargeProgram) {
   std::string text = "HloModule gemms\nENTRY e {\n", types, results;
