@@ -223,25 +223,22 @@ Value* MathEmitter::LogisticAvx512(Value* x) {
   return b_.CreateSelect(stays, result, zero);
 }
 
-// log(x) + power ln2 + rest; power and rest may be null. x = 2^k (1 + f), 3/4 <= 1 + f < 3/2, and
-// log(1 + f) = f - f^2/2 + f^3 P(f), P minimax by Sollya's fpminimax.
+// log(x) + power ln2 + rest; power and rest may be null. x = 2^k (1 + f), 3/4 <= 1 + f < 3/2.
 Value* MathEmitter::LogAvx512(Value* x, Value* power, Value* rest) {
   Value* m = MantissaOf(x);
   // vgetexp counts from mantissas of 1 on: those below are of the next power.
   Value* k = b_.CreateFSub(ExponentOf(x), ExponentOf(m));
   if (power) k = b_.CreateFAdd(k, power);
   Value* f = b_.CreateFSub(m, Number(x, 1.0));
-  Value* series = Polynomial(f, {-0.5, 0x1.5555a4p-2, -0x1.000042p-2, 0x1.996966p-3, -0x1.54ef16p-3,
-                                 0x1.2886b8p-3, -0x1.0d93f4p-3, 0x1.aca08ep-4, -0x1.713e36p-5});
   // The lower part of ln2 is positive, as the upper is: k may be infinite.
-  Value* low = b_.CreateFMul(k, Number(x, 9.0580006145e-06));
+  Value* low = b_.CreateFMul(k, Number(x, kLn2Low));
   if (rest) {
     // Where it is NaN, of 0 or an infinity, it changes nothing.
     Value* known = b_.CreateFCmpORD(rest, rest);
     low = b_.CreateFAdd(low, b_.CreateSelect(known, rest, Number(x, 0.0)));
   }
-  Value* tail = MulAdd(b_.CreateFMul(f, f), series, low);
-  return MulAdd(k, Number(x, 6.9313812256e-01), b_.CreateFAdd(f, tail));
+  Value* tail = MulAdd(b_.CreateFMul(f, f), LogTail(f), low);
+  return MulAdd(k, Number(x, kLn2High), b_.CreateFAdd(f, tail));
 }
 
 namespace {

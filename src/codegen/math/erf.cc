@@ -48,7 +48,7 @@ Value* MathEmitter::Erf(Value* x) {
                              -0x1.9956b8p-6, 0x1.0df1f4p-8, -0x1.bc304ap-12, 0x1.52067cp-16});
   }
   Value* inner = ErfNearZero(clamped);
-  Value* outer = b_.CreateFSub(Number(x, 1.0), ExpWithoutOverflow(b_.CreateFNeg(q)));
+  Value* outer = b_.CreateFSub(Number(x, 1.0), ExpOfModerate(b_.CreateFNeg(q)));
   return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, b_.CreateSelect(small, inner, outer),
                                   x);
 }

@@ -7,7 +7,7 @@ namespace kiln::codegen {
 
 using llvm::Value;
 
-// Below 1 x + x^3 P(x^2), P minimax by Sollya's fpminimax; above E - 1 / (4 E), E = e^x / 2.
+// Below 1 x + x^3 P(x^2), P minimax by Sollya's fpminimax; above 2 (h - 1 / (16 h)), h = e^x / 4.
 Value* MathEmitter::Sinh(Value* x) {
   Value* a = Abs(x);
   Value* z = b_.CreateFMul(x, x);
@@ -17,8 +17,9 @@ Value* MathEmitter::Sinh(Value* x) {
                                    0x1.6118df717749ap-33, 0x1.b52ebddfa9c53p-41})
                   : Polynomial(z, {0x1.555556p-3, 0x1.1110eap-7, 0x1.a01c22p-13, 0x1.76771ep-19});
   Value* inner = MulAdd(b_.CreateFMul(a, z), series, a);
-  Value* e = ExpTimesPowerOfTwo(a, -1);
-  Value* outer = b_.CreateFSub(e, b_.CreateFDiv(Number(x, 0.25), e));
+  Value* h = QuarterOfExp(a);
+  Value* outer = b_.CreateFSub(h, b_.CreateFDiv(Number(x, 0.0625), h));
+  outer = b_.CreateFAdd(outer, outer);
   // A NaN takes the second, which is one.
   Value* small = b_.CreateFCmpOLT(a, Number(x, 1.0));
   return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, b_.CreateSelect(small, inner, outer),
@@ -26,8 +27,9 @@ Value* MathEmitter::Sinh(Value* x) {
 }
 
 Value* MathEmitter::Cosh(Value* x) {
-  Value* e = ExpTimesPowerOfTwo(Abs(x), -1);
-  return b_.CreateFAdd(e, b_.CreateFDiv(Number(x, 0.25), e));
+  Value* h = QuarterOfExp(Abs(x));
+  Value* half = b_.CreateFAdd(h, b_.CreateFDiv(Number(x, 0.0625), h));
+  return b_.CreateFAdd(half, half);
 }
 
 // log(a + sqrt(a^2 + 1)) = log1p(a + a^2 / (1 + sqrt(a^2 + 1))); where 1 is nothing to a^2,

@@ -101,26 +101,57 @@ Value* MathEmitter::ExpTail(Value* r) {
                     {0x1.fffffap-2, 0x1.555492p-3, 0x1.555a26p-5, 0x1.123988p-7, 0x1.694cd2p-10});
 }
 
-Value* MathEmitter::Exp(Value* x) { return ExpTimesPowerOfTwo(x, 0); }
-
-Value* MathEmitter::ExpWithoutOverflow(Value* x) { return ExpTimesPowerOfTwo(x, 0, false); }
-
-Value* MathEmitter::ExpTimesPowerOfTwo(Value* x, int power, bool may_overflow) {
-  if (UsesAvx512(x)) return ExpAvx512(x, power, may_overflow);
-  bool wide = IsDouble(x);
-  // Beyond these every result is infinite or 0, for powers of 0 and -1; a NaN fails both tests and
-  // stays. A 0 that came of a product that underflows would cost ten times the rest, and masks make
-  // many of them.
-  Value* high = Number(x, wide ? 711.0 : 90.0);
-  Value* vanishes = b_.CreateFCmpOLT(x, Number(x, wide ? -746.0 : -104.0));
-  Value* zero = Number(x, 0.0);
-  if (may_overflow) x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
-  x = b_.CreateSelect(vanishes, zero, x);
+MathEmitter::ScaledExp MathEmitter::ExpInTwo(Value* x) {
   Reduced e = ReduceByLn2(x);
   Value* r2 = b_.CreateFMul(e.r, e.r);
-  Value* sum = b_.CreateFAdd(MulAdd(ExpTail(e.r), r2, e.r), Number(x, 1.0));
-  Value* n = power == 0 ? e.n : b_.CreateAdd(e.n, Integer(x, static_cast<uint64_t>(power)));
-  return b_.CreateSelect(vanishes, zero, TimesPowerOfTwo(sum, n));
+  return {b_.CreateFAdd(MulAdd(ExpTail(e.r), r2, e.r), Number(x, 1.0)), e.n};
+}
+
+// Beyond the limits every result is infinite or 0; a NaN fails both tests and stays. A 0 that came
+// of a product that underflows would cost ten times the rest, and masks make many of them.
+Value* MathEmitter::Exp(Value* x) {
+  if (UsesAvx512(x)) return ExpAvx512(x, 0, true);
+  bool wide = IsDouble(x);
+  Value *high = Number(x, wide ? 711.0 : 90.0), *zero = Number(x, 0.0);
+  Value* vanishes = b_.CreateFCmpOLT(x, Number(x, wide ? -746.0 : -104.0));
+  x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
+  ScaledExp e = ExpInTwo(b_.CreateSelect(vanishes, zero, x));
+  return b_.CreateSelect(vanishes, zero, TimesPowerOfTwo(e.sum, e.n));
+}
+
+// A power 32 (64) higher is normal for all results but 0: one factor of it, and one constant, which
+// rounds.
+Value* MathEmitter::ExpWithoutOverflow(Value* x) {
+  if (UsesAvx512(x)) return ExpAvx512(x, 0, false);
+  bool wide = IsDouble(x);
+  Value* zero = Number(x, 0.0);
+  Value* vanishes = b_.CreateFCmpOLT(x, Number(x, wide ? -746.0 : -104.0));
+  ScaledExp e = ExpInTwo(b_.CreateSelect(vanishes, zero, x));
+  Value* higher = b_.CreateFMul(e.sum, PowerOfTwo(b_.CreateAdd(e.n, Integer(x, wide ? 64 : 32))));
+  Value* result = b_.CreateFMul(higher, Number(x, wide ? 0x1p-64 : 0x1p-32));
+  return b_.CreateSelect(vanishes, zero, result);
+}
+
+Value* MathEmitter::ExpOfModerate(Value* x) {
+  ScaledExp e = ExpInTwo(x);
+  return b_.CreateFMul(e.sum, PowerOfTwo(e.n));
+}
+
+// Beyond the limit half of e^a is infinite; up to it a quarter is not, and has one factor.
+Value* MathEmitter::QuarterOfExp(Value* a) {
+  if (UsesAvx512(a)) return ExpAvx512(a, -2, true);
+  Value* limit = Number(a, IsDouble(a) ? 710.6 : 89.5);
+  ScaledExp e = ExpInTwo(b_.CreateSelect(b_.CreateFCmpOGT(a, limit), limit, a));
+  return b_.CreateFMul(e.sum, PowerOfTwo(b_.CreateSub(e.n, Integer(a, 2))));
+}
+
+// 2^(n-1) (e^r - 1) + (2^(n-1) - 1/2), which does not overflow before the whole does.
+Value* MathEmitter::HalfOfExpm1(Value* x) {
+  Reduced e = ReduceByLn2(x);
+  Value* r2 = b_.CreateFMul(e.r, e.r);
+  Value* less_one = MulAdd(ExpTail(e.r), r2, e.r);
+  Value* scale = PowerOfTwo(b_.CreateSub(e.n, Integer(x, 1)));
+  return MulAdd(scale, less_one, b_.CreateFSub(scale, Number(x, 0.5)));
 }
 
 Value* MathEmitter::Expm1(Value* x) {
@@ -130,16 +161,16 @@ Value* MathEmitter::Expm1(Value* x) {
   Value* low = Number(x, wide ? -40.0 : -20.0);
   x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
   x = b_.CreateSelect(b_.CreateFCmpOLT(x, low), low, x);
-  Reduced e = ReduceByLn2(x);
-  Value* r2 = b_.CreateFMul(e.r, e.r);
-  Value* less_one = MulAdd(ExpTail(e.r), r2, e.r);
-  // 2 (2^(n-1) (e^r - 1) + (2^(n-1) - 1/2)): half of it does not overflow before the whole does.
-  Value* scale = PowerOfTwo(b_.CreateSub(e.n, Integer(x, 1)));
-  Value* sum = MulAdd(scale, less_one, b_.CreateFSub(scale, Number(x, 0.5)));
-  sum = b_.CreateFAdd(sum, sum);
+  Value* half = HalfOfExpm1(x);
   // Near 0 the result is the operand itself; this keeps the sign of -0 and all subnormals.
   Value* tiny = b_.CreateFCmpOLT(Abs(original), Number(x, wide ? 0x1p-54 : 0x1p-25));
-  return b_.CreateSelect(tiny, original, sum);
+  return b_.CreateSelect(tiny, original, b_.CreateFAdd(half, half));
+}
+
+// (log(1 + f) - f) / f^2 for -1/4 <= f < 1/2, of f32.
+Value* MathEmitter::LogTail(Value* f) {
+  return Polynomial(f, {-0.5, 0x1.5555a4p-2, -0x1.000042p-2, 0x1.996966p-3, -0x1.54ef16p-3,
+                        0x1.2886b8p-3, -0x1.0d93f4p-3, 0x1.aca08ep-4, -0x1.713e36p-5});
 }
 
 Value* MathEmitter::Log(Value* x) {
@@ -157,8 +188,8 @@ Value* MathEmitter::Log(Value* x) {
 Value* MathEmitter::LogOfNormal(Value* x, Value* scaled, Value* power, Value* rest) {
   bool wide = IsDouble(x);
   // Counted from the bits of sqrt(1/2), the exponent is k and the mantissa within [sqrt(1/2),
-  // sqrt(2)).
-  uint64_t root = wide ? 0x3fe6a09e667f3bcdull : 0x3f3504f3ull;
+  // sqrt(2)); of f32 from 3/4.
+  uint64_t root = wide ? 0x3fe6a09e667f3bcdull : 0x3f400000ull;
   uint64_t mantissa = wide ? 0x000fffffffffffffull : 0x007fffffull;
   Value* bits = b_.CreateSub(b_.CreateBitCast(scaled, IntegerType(x)), Integer(x, root));
   Value* k = b_.CreateAShr(bits, Integer(x, wide ? 52 : 23));
@@ -166,26 +197,26 @@ Value* MathEmitter::LogOfNormal(Value* x, Value* scaled, Value* power, Value* re
   Value* f = b_.CreateFSub(b_.CreateBitCast(m_bits, x->getType()), Number(x, 1.0));
   Value* k_float = b_.CreateSIToFP(k, x->getType());
   if (power) k_float = b_.CreateFAdd(k_float, power);
-  // log(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)),  s = f / (2 + f); coefficients of R by Remez, as
-  // published with FreeBSD's msun (e_log.c, e_logf.c).
-  Value* s = b_.CreateFDiv(f, b_.CreateFAdd(f, Number(x, 2.0)));
-  Value* z = b_.CreateFMul(s, s);
-  Value* series = wide
-                      ? Polynomial(z, {6.666666666666735130e-01, 3.999999999940941908e-01,
-                                       2.857142874366239149e-01, 2.222219843214978396e-01,
-                                       1.818357216161805012e-01, 1.531383769920937332e-01,
-                                       1.479819860511658591e-01})
-                      : Polynomial(z, {0.66666662693, 0.40000972152, 0.28498786688, 0.24279078841});
-  Value* half_square = b_.CreateFMul(b_.CreateFMul(f, f), Number(x, 0.5));
-  Value* inner = MulAdd(series, z, half_square);
   // k ln2 in two parts, the small one added first.
-  double ln2_high = wide ? 6.93147180369123816490e-01 : 6.9313812256e-01;
-  double ln2_low = wide ? 1.90821492927058770002e-10 : 9.0580006145e-06;
-  Value* low = b_.CreateFMul(k_float, Number(x, ln2_low));
+  Value* low = b_.CreateFMul(k_float, Number(x, wide ? 1.90821492927058770002e-10 : kLn2Low));
   if (rest) low = b_.CreateFAdd(low, rest);
-  Value* tail = MulAdd(s, inner, low);
-  Value* sum = b_.CreateFSub(f, b_.CreateFSub(half_square, tail));
-  Value* result = MulAdd(k_float, Number(x, ln2_high), sum);
+  Value* sum;
+  if (wide) {
+    // log(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)),  s = f / (2 + f); coefficients of R by Remez, as
+    // published with FreeBSD's msun (e_log.c).
+    Value* s = b_.CreateFDiv(f, b_.CreateFAdd(f, Number(x, 2.0)));
+    Value* z = b_.CreateFMul(s, s);
+    Value* series =
+        Polynomial(z, {6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
+                       2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01,
+                       1.479819860511658591e-01});
+    Value* half_square = b_.CreateFMul(b_.CreateFMul(f, f), Number(x, 0.5));
+    Value* tail = MulAdd(s, MulAdd(series, z, half_square), low);
+    sum = b_.CreateFSub(f, b_.CreateFSub(half_square, tail));
+  } else {
+    sum = b_.CreateFAdd(f, MulAdd(b_.CreateFMul(f, f), LogTail(f), low));
+  }
+  Value* result = MulAdd(k_float, Number(x, wide ? 6.93147180369123816490e-01 : kLn2High), sum);
   // log(0) = -inf, log(inf) = inf, and NaN below 0.
   Value* infinity = llvm::ConstantFP::getInfinity(x->getType());
   result = b_.CreateSelect(b_.CreateFCmpOEQ(x, infinity), infinity, result);
@@ -218,8 +249,9 @@ Value* MathEmitter::Tanh(Value* x) {
   // From here on the result rounds to 1.
   Value* limit = Number(x, wide ? 20.0 : 10.0);
   a = b_.CreateSelect(b_.CreateFCmpOGT(a, limit), limit, a);
-  Value* t = Expm1(b_.CreateFAdd(a, a));
-  Value* result = b_.CreateFDiv(t, b_.CreateFAdd(t, Number(x, 2.0)));
+  // Near 0 the half is the operand itself.
+  Value* t = HalfOfExpm1(b_.CreateFAdd(a, a));
+  Value* result = b_.CreateFDiv(t, b_.CreateFAdd(t, Number(x, 1.0)));
   return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x);
 }
 

@@ -8,9 +8,10 @@
 //   function  method
 //   exp       x = n ln2 + r (Cody and Waite), Taylor's series for e^r, 2^n in two factors
 //   expm1     the same with e^r - 1, put together as 2^n (e^r - 1) + (2^n - 1)
-//   log       x = 2^k (1 + f), sqrt(1/2) < 1 + f < sqrt(2), series in (f / (2 + f))^2
+//   log       x = 2^k (1 + f), f32: 3/4 <= 1 + f < 3/2, f + f^2 P(f), P minimax by Sollya's
+//             fpminimax; f64: sqrt(1/2) < 1 + f < sqrt(2), series in (f / (2 + f))^2
 //   log1p     log(u) + l / u with u + l = 1 + x, u rounded
-//   tanh      t / (t + 2) with t = expm1(2 |x|)
+//   tanh      t / (t + 1) with t = expm1(2 |x|) / 2
 //   logistic  1 / (1 + e^-x), or e^x / (1 + e^x) below 0
 //   rsqrt     1 / sqrt(x)
 //   pow       2^(y log2 |x|) in twice the precision, with C's special cases
@@ -19,7 +20,7 @@
 //   tan       sin / cos of the reduced operand
 //   asin, acos  x + x^3 P(x^2) to 1/2; by the square root of (1 - x) / 2 above
 //   atan, atan2  x + x^3 P(x^2) of the operand, or of its inverse where that is smaller
-//   sinh, cosh  (e^x -+ e^-x) / 2; sinh below 1 by an odd polynomial
+//   sinh, cosh  2 (h -+ 1 / (16 h)), h = e^|x| / 4; sinh below 1 by an odd polynomial
 //   asinh, acosh, atanh  log1p of an expression that does not cancel
 //   cbrt      the inverse root by Halley's iteration from the exponent, one step in twice the
 //             precision
@@ -58,7 +59,7 @@ class MathEmitter {
   MathEmitter(llvm::IRBuilderBase& builder, MathOptions options) : b_(builder), options_(options) {}
 
   llvm::Value* Exp(llvm::Value* x);
-  // The same of an x that is 88 at most, or NaN.
+  // The same of an x that is 64 at most, or NaN.
   llvm::Value* ExpWithoutOverflow(llvm::Value* x);
   llvm::Value* Expm1(llvm::Value* x);
   llvm::Value* Log(llvm::Value* x);
@@ -120,8 +121,21 @@ class MathEmitter {
   FloatPair LogInHundredBits(llvm::Value* x);
   llvm::Value* ExpOfPair(FloatPair x);
   llvm::Value* PowF64(llvm::Value* x, llvm::Value* y);
-  // e^x 2^power, power 0 or -1. Unless `may_overflow` x is 88 at most, or NaN.
-  llvm::Value* ExpTimesPowerOfTwo(llvm::Value* x, int power, bool may_overflow = true);
+  // e^x = 2^n sum.
+  struct ScaledExp {
+    llvm::Value* sum;
+    llvm::Value* n;
+  };
+  ScaledExp ExpInTwo(llvm::Value* x);
+  // e^x for |x| of 87 at most, or NaN.
+  llvm::Value* ExpOfModerate(llvm::Value* x);
+  // e^a / 4 for a from 0 on; any number whose double is infinite where e^a / 2 is.
+  llvm::Value* QuarterOfExp(llvm::Value* a);
+  // (e^x - 1) / 2 for x up to the largest with a finite e^x.
+  llvm::Value* HalfOfExpm1(llvm::Value* x);
+  // ln2 in two parts of f32, of which the first has zeros for the bits of an exponent.
+  static constexpr double kLn2High = 6.9313812256e-01, kLn2Low = 9.0580006145e-06;
+  llvm::Value* LogTail(llvm::Value* f);
   llvm::Value* LogOfNormal(llvm::Value* x, llvm::Value* scaled, llvm::Value* power,
                            llvm::Value* rest);
   llvm::Value* Log1pPlus(llvm::Value* x, llvm::Value* power);

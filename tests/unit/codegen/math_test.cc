@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "codegen/math/math.h"
@@ -224,6 +225,44 @@ TEST_P(Math, F64WithinThreeUlp) {
     y.push_back(1);
   }
   Check<double, int64_t>(f, x, y, 3);
+}
+
+// The instructions that a function is for a vector of 8, and the divisions among them.
+struct Code {
+  int64_t instructions = 0, divisions = 0;
+};
+Code CodeOf(const Emitter& emit) {
+  llvm::LLVMContext context;
+  llvm::Module module("math", context);
+  llvm::IRBuilder<> b(context);
+  llvm::Type* type = llvm::FixedVectorType::get(b.getFloatTy(), 8);
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false),
+                                   llvm::Function::ExternalLinkage, "f", module);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+  MathEmitter math(b, {.has_fma = true});
+  b.CreateRet(emit(math, f->getArg(0), f->getArg(1)));
+  Code code;
+  for (const llvm::BasicBlock& block : *f) {
+    for (const llvm::Instruction& i : block) {
+      code.instructions += 1;
+      code.divisions += i.getOpcode() == llvm::Instruction::FDiv ? 1 : 0;
+    }
+  }
+  return code;
+}
+
+// Operands that lie in a known range need neither limits nor a power of two in two factors.
+TEST(MathCode, IsShort) {
+  const std::pair<Emitter, int64_t> most[] = {
+      {[](auto& m, auto* x, auto*) { return m.Tanh(x); }, 27},
+      {[](auto& m, auto* x, auto*) { return m.Cosh(x); }, 26},
+      {[](auto& m, auto* x, auto*) { return m.Erf(x); }, 41},
+      {[](auto& m, auto* x, auto*) { return m.Logistic(x); }, 30},
+  };
+  for (const auto& [emit, instructions] : most) {
+    EXPECT_LE(CodeOf(emit).instructions, instructions);
+  }
+  EXPECT_EQ(CodeOf([](auto& m, auto* x, auto*) { return m.Log(x); }).divisions, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Math, ::testing::Range(0, static_cast<int>(std::size(kFunctions))),
