@@ -476,6 +476,27 @@ TEST(CpuNest, LargeReductionIsCutAndStoresBypassCaches) {
   RunKernel(e.kernel, plain, cpu);
 }
 
+// Lines of half-read rows, and of as many that are prefetched, are not more than the ways of a
+// cache.
+TEST(CpuNest, FewRowsOfColumnsAreReadTogether) {
+  constexpr int64_t n = 1024;
+  for (int vector_bytes : {32, 64}) {
+    target::Cpu cpu = target::HostCpu().cpu;
+    cpu.vector_bytes = vector_bytes;
+    KernelBuilder k({n});
+    const auto x = k.Input(T::kF32, n * n), out = k.Output(T::kF32, n);
+    const VariableId j = k.Inner(n, true);
+    StageBuilder s = k.Stage({j});
+    s.Reduce(Combiner::Kind::kSum, T::kF32, s.Load(x, k.Var(j) * n + k.Var(0)),
+             s.Constant(T::kF32, 0));
+    StageBuilder after = k.Stage();
+    after.Store(out, k.Var(0), after.Reduced(s, 0, T::kF32));
+    const CpuNestSchedule schedule = kernel::ScheduleNest(k.kernel, cpu);
+    EXPECT_GT(schedule.strips.width, 0);
+    EXPECT_EQ(schedule.stages.front().rows, vector_bytes / 8);
+  }
+}
+
 TEST(CpuNest, SmallKernelsStayOnOneThread) {
   target::Cpu cpu = target::HostCpu().cpu;
   KernelBuilder k({4096});

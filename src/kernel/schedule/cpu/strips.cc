@@ -19,6 +19,7 @@ constexpr int64_t kNarrowestBytes = 512;
 constexpr int64_t kLongestShortRow = 32;
 // Fewer rows than these are read side by side.
 constexpr int64_t kFewestRows = 32;
+constexpr int kLineBytes = 64;
 // Items that suffice for the threads of most machines; of those with scratch there are no more.
 constexpr int64_t kItemsWanted = 16;
 constexpr int64_t kItemsWithScratch = 32;
@@ -266,7 +267,11 @@ class Strips {
     if (stage.variables.empty()) return 1;
     if (HasSquares(stage, true) || HasSquares(stage, false)) return s_.vector_width;
     const int weight = WeightOf(stage);
-    int rows = weight <= 8 ? 8 : weight <= 40 ? 4 : 2;
+    // Prefetches ask for as many rows ahead. Of eight, whose vectors are half a line each, the
+    // lines would be evicted before their second half is read: often rows lie a multiple of a page
+    // apart.
+    const int most = cpu_.vector_bytes < kLineBytes ? 4 : 8;
+    int rows = weight <= 8 ? most : weight <= 40 ? 4 : 2;
     while (rows > Extent(stage.variables.back())) rows /= 2;
     return std::max(rows, 1);
   }
