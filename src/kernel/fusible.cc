@@ -28,24 +28,13 @@ constexpr int64_t kMaxFusedOps = 96;
 constexpr int64_t kMaxLoopCode = 512;
 constexpr int64_t kFunctionCode = 32;
 constexpr int64_t kMaxKernelParams = 48;
-// The limit of code for ops evaluated at several places, in units of a cheap op.
-constexpr int64_t kMaxEvaluations = 2048;
-constexpr int64_t kExpensiveCode = 8;
 // The number of cheap ops per element cheaper to recompute than to store and load.
 constexpr int64_t kMaxRepeatedOps = 16;
-// The most code, in the units above, of a producer at places beside its first: memory is faster
-// than more work than that for each element.
-constexpr int64_t kMaxRepeatedCode = 64;
 
 FusionDecision No(std::string why) { return {false, std::move(why)}; }
 
 int64_t OpCount(const Instruction& i) {
   return i.opcode() == Opcode::kFusion ? i.called(0)->instruction_count() : 1;
-}
-
-// Values that exist, and views of them, are no code to speak of; a slice has offsets and strides.
-bool IsCode(Opcode opcode) {
-  return OpCostOf(opcode) != OpCost::kFree && (!IsView(opcode) || opcode == Opcode::kSlice);
 }
 
 bool HasSeveralOutputs(const Instruction& i) { return i.shape().is_tuple(); }
@@ -345,100 +334,6 @@ bool UsesReductionAgain(const Computation& fused) {
   return false;
 }
 
-// Whether ops of a fused computation may be evaluated at several places for one element: x[i] and
-// x[i + 1] by two slices, and what these are made of in turn.
-bool MayRepeat(const Computation& fused) {
-  constexpr Opcode kMoves[] = {
-      Opcode::kConcatenate, Opcode::kDynamicSlice, Opcode::kDynamicUpdateSlice,
-      Opcode::kGather,      Opcode::kPad,          Opcode::kPatches,
-      Opcode::kReverse,     Opcode::kSlice};
-  return std::ranges::any_of(kMoves, [&](Opcode move) { return fused.MayHold(move); }) ||
-         (fused.MayHold(Opcode::kTranspose) && fused.MayHold(Opcode::kReshape));
-}
-
-// The code size of an op of a kernel at one place.
-int64_t CodeOf(const Instruction& i) {
-  if (!IsCode(i.opcode())) return 0;
-  if (i.opcode() == Opcode::kConcatenate) return i.operand_count();
-  return IsExpensive(i) ? kExpensiveCode : 1;
-}
-
-// At how many places each instruction of a fused computation is evaluated, at most: once where
-// those who use it want it at their own place, and once for each that wants it elsewhere.
-class Places {
- public:
-  explicit Places(const Computation& fused)
-      : table_(std::bit_ceil(2 * static_cast<size_t>(fused.instruction_count()) + 1)) {
-    const ir::Instructions all = fused.instructions();
-    for (auto it = all.end(); it != all.begin();) {
-      const Instruction* i = *--it;
-      int64_t here = i->IsRoot() ? 1 : 0, elsewhere = 0;
-      for (const Instruction* user : i->users()) {
-        const int64_t places = Of(user);
-        if (IsElementwise(user->opcode()) || user->opcode() == Opcode::kTuple) {
-          here = std::max(here, places);
-          continue;
-        }
-        const auto times = std::ranges::count(user->operands(), i);
-        elsewhere = std::min(elsewhere + times * places, kMost);
-      }
-      Entry& entry = EntryOf(i);
-      entry = {i, std::min(here + elsewhere, kMost)};
-      code_ = std::min(code_ + CodeOf(*i) * entry.places, kMost);
-    }
-  }
-
-  int64_t Of(const Instruction* i) const { return EntryOf(i).places; }
-  // Of all instructions together.
-  int64_t code() const { return code_; }
-
- private:
-  static constexpr int64_t kMost = int64_t{1} << 40;
-  // Fusion asks for each pair of kernels: a table of the standard library would take longer than
-  // all else.
-  struct Entry {
-    const Instruction* key = nullptr;
-    int64_t places = 0;
-  };
-  size_t SlotOf(const Instruction* i) const {
-    const size_t mask = table_.size() - 1;
-    size_t slot = static_cast<size_t>(i->id()) & mask;
-    while (table_[slot].key && table_[slot].key != i) slot = (slot + 1) & mask;
-    return slot;
-  }
-  Entry& EntryOf(const Instruction* i) { return table_[SlotOf(i)]; }
-  const Entry& EntryOf(const Instruction* i) const { return table_[SlotOf(i)]; }
-
-  std::vector<Entry> table_;
-  int64_t code_ = 0;
-};
-
-// Whether a kernel of the producer and the consumer would be too much code, as the consumer wants
-// the producer's elements at too many places.
-bool RepeatsTooMuch(const Instruction& producer, const Instruction& consumer) {
-  int64_t reads = 0, own = 0;
-  if (consumer.opcode() != Opcode::kFusion) {
-    if (IsElementwise(consumer.opcode())) return false;
-    reads = std::ranges::count(consumer.operands(), &producer);
-    own = CodeOf(consumer);
-  } else if (!MayRepeat(*consumer.called(0))) {
-    return false;
-  } else {
-    const Places places(*consumer.called(0));
-    ForEachUse(producer, consumer, [&](const Instruction* p) { reads += places.Of(p); });
-    own = places.code();
-  }
-  int64_t code = 0;
-  if (producer.opcode() != Opcode::kFusion) {
-    code = CodeOf(producer);
-  } else if (MayRepeat(*producer.called(0))) {
-    code = Places(*producer.called(0)).code();
-  } else {
-    for (const Instruction* i : producer.called(0)->instructions()) code += CodeOf(*i);
-  }
-  return own + reads * code > kMaxEvaluations || (reads - 1) * code > kMaxRepeatedCode;
-}
-
 // Whether a fusion of that root has results, and each is an array.
 bool GivesArrays(const Instruction& root) {
   if (root.opcode() != Opcode::kTuple) return true;
@@ -531,7 +426,7 @@ FusionDecision DecideByRoles(const Instruction& producer, const Instruction& con
 FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& consumer,
                                const Scheduler& scheduler) {
   FusionDecision decision = DecideByRoles(producer, consumer, scheduler);
-  if (decision.fuse && RepeatsTooMuch(producer, consumer)) {
+  if (decision.fuse && RepeatsTooMuch(producer, consumer, scheduler)) {
     return No("the consumer wants the producer's elements at too many places");
   }
   if (decision.fuse && WindowsRepeat(producer, consumer)) {

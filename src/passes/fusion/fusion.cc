@@ -15,6 +15,7 @@
 #include "ir/visited.h"
 #include "kernel/build.h"
 #include "kernel/fusible.h"
+#include "kernel/repeats.h"
 #include "kernel/schedule/scheduler.h"
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/merge.h"
@@ -112,7 +113,10 @@ class Fuser {
   // The simple ops of a producer, for each of its elements.
   static int64_t OpsOf(const Instruction& producer) {
     const int64_t elements = std::max<int64_t>(producer.shape().num_elements(), 1);
-    return (kernel::CostOf(producer).flops + elements - 1) / elements;
+    const int64_t flops = (kernel::CostOf(producer).flops + elements - 1) / elements;
+    // A hero's operands are what it has counted.
+    if (kernel::RoleOf(producer) != FusionRole::kElemental) return flops;
+    return std::max(flops, kernel::ArithmeticOf(producer));
   }
 
   int64_t RepeatedBehind(const Instruction& operand) const {
@@ -151,8 +155,7 @@ class Fuser {
     repeated_.erase(producer.id());
     if (ops == 0) return;
     for (const Instruction* operand : producer.operands()) {
-      // Less work than its reader is.
-      if (operand->shape().num_elements() < producer.shape().num_elements()) continue;
+      if (kernel::AreFewBeside(operand->shape(), producer.shape())) continue;
       int64_t& most = repeated_[operand->id()];
       most = std::max(most, ops);
     }
