@@ -94,6 +94,7 @@ class Builder {
         return Unimplemented(OpcodeName(input->opcode()), ": '", input->name(), "' of shape ",
                              input->shape(), " is no array and no input of a kernel");
       }
+      KILN_RETURN_IF_ERROR(CheckTypes(*input, input->shape()));
       AddParam(Param::Role::kInput, input->shape());
     }
     first_output_ = kernel_.params.next();
