@@ -123,12 +123,6 @@ Groups GroupsOf(const Shape& shape, const Ints& dimensions) {
   return groups;
 }
 
-// Whether the computation is the sum, or the product, of its two parameters.
-bool IsRounding(const ir::Computation& c) {
-  const std::optional<Opcode> opcode = ir::ReducerOf(c);
-  return opcode == Opcode::kAdd || opcode == Opcode::kMultiply;
-}
-
 // A sum of floats or complex numbers in the type of `out`.
 template <typename To, typename From, typename G>
 void FoldSum(const Literal& x, const Literal& init, const G& groups, Literal& out) {
@@ -195,6 +189,34 @@ Literal FoldedFloats(Opcode opcode, const Literal& x, const Literal& init, const
       if constexpr (FloatType<T>) FoldFloats<T, T>(opcode, x, init, groups, out);
     });
   }
+  return out;
+}
+
+// The largest or the smallest element, of a kernel's type.
+template <typename G>
+Literal Extremum(Opcode opcode, const Literal& x, const Literal& init, const G& groups,
+                 const Shape& shape) {
+  Literal out(shape);
+  VisitKernelType(shape.type(), [&](auto zero) {
+    using T = decltype(zero);
+    using Compute = ComputeType<T>;
+    const T* values = x.values<T>().data();
+    T* next = out.values<T>().data();
+    for (int64_t r = 0; r < groups.count(); ++r) {
+      auto result = static_cast<Compute>(init.values<T>()[0]);
+      auto add = [&](int64_t at) {
+        const auto value = static_cast<Compute>(values[at]);
+        result = opcode == Opcode::kMaximum ? Maximum(result, value) : Minimum(result, value);
+        return OkStatus();
+      };
+      if (!groups.ForEach(r, add).ok()) return;
+      if constexpr (FloatType<T>) {
+        *next++ = RoundTo<T>(result);
+      } else {
+        *next++ = result;
+      }
+    }
+  });
   return out;
 }
 
@@ -281,10 +303,16 @@ class Fold {
 template <typename G>
 Result<Literal> Folded(const Instruction& i, std::span<const Literal* const> operands,
                        const RegionContext& context, const G& groups) {
-  if (i.shape().is_array() && IsRounding(*i.called(0)) &&
-      (IsFloat(i.shape().type()) || IsComplex(i.shape().type()))) {
-    return FoldedFloats(i.called(0)->root()->opcode(), *operands[0], *operands[1], groups,
-                        i.shape());
+  const Shape& shape = i.shape();
+  const std::optional<Opcode> opcode =
+      shape.is_array() ? ir::ReducerOf(*i.called(0)) : std::nullopt;
+  const bool rounds = opcode == Opcode::kAdd || opcode == Opcode::kMultiply;
+  if (rounds && (IsFloat(shape.type()) || IsComplex(shape.type()))) {
+    return FoldedFloats(*opcode, *operands[0], *operands[1], groups, shape);
+  }
+  const bool selects = opcode == Opcode::kMaximum || opcode == Opcode::kMinimum;
+  if (selects && IsKernelType(shape.type())) {
+    return Extremum(*opcode, *operands[0], *operands[1], groups, shape);
   }
   Fold fold(i, operands, groups, context);
   KILN_RETURN_IF_ERROR(fold.Run());

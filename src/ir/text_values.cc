@@ -243,15 +243,15 @@ bool ReadFloat(std::string_view text, T* value) {
 
 // By way of double. Its additional digits are so many that no text of less than 17 digits is
 // rounded differently. A finite number that becomes an infinity, or the value in an infinity's
-// place, is an error here too.
+// place, is an error here too; infinities, and NaNs of types without one, become these values.
 template <SmallFloatType T>
 bool ReadFloat(std::string_view text, T* value) {
   if (ReadNan(text, value)) return true;
   double wide = 0;
-  if (!ReadFloat(text, &wide) || std::isnan(wide)) return false;
+  if (!ReadFloat(text, &wide)) return false;
   *value = T(wide);
-  if (std::isinf(wide)) return std::isinf(static_cast<double>(*value));
-  return HoldsRounded(T::format, wide);
+  if (std::isnan(wide)) return T::format.specials == Specials::kNone;
+  return std::isinf(wide) || HoldsRounded(T::format, wide);
 }
 
 // Of numbers all but 0 are true.

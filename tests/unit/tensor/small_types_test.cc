@@ -310,19 +310,22 @@ TEST(SmallFloats, TextIsTheShortestAndTakesWhatIsHeld) {
     return ir::ParseError(Constant(Literal(Shape::Scalar(type)), value));
   };
   for (auto [type, value] :
-       {std::pair(ElementType::kF8E4M3FN, "inf"), std::pair(ElementType::kF8E4M3FN, "465"),
-        std::pair(ElementType::kF8E4M3FN, "nan(0x1)"), std::pair(ElementType::kF8E5M2, "1e6"),
-        std::pair(ElementType::kF8E4M3FNUZ, "248"), std::pair(ElementType::kF8E8M0FNU, "0"),
-        std::pair(ElementType::kF8E8M0FNU, "-1"), std::pair(ElementType::kF6E2M3FN, "nan"),
-        std::pair(ElementType::kF6E3M2FN, "inf"), std::pair(ElementType::kF4E2M1FN, "7"),
-        std::pair(ElementType::kS4, "8"), std::pair(ElementType::kU4, "16"),
-        std::pair(ElementType::kU4, "-1"), std::pair(ElementType::kS2, "2"),
-        std::pair(ElementType::kU2, "4"), std::pair(ElementType::kC64, "1"),
-        std::pair(ElementType::kC64, "(1)"), std::pair(ElementType::kC64, "(1, 1e39)")}) {
+       {std::pair(ElementType::kF8E4M3FN, "465"), std::pair(ElementType::kF8E4M3FN, "nan(0x1)"),
+        std::pair(ElementType::kF8E5M2, "1e6"), std::pair(ElementType::kF8E4M3FNUZ, "248"),
+        std::pair(ElementType::kF8E8M0FNU, "0"), std::pair(ElementType::kF8E8M0FNU, "-1"),
+        std::pair(ElementType::kF4E2M1FN, "7"), std::pair(ElementType::kS4, "8"),
+        std::pair(ElementType::kU4, "16"), std::pair(ElementType::kU4, "-1"),
+        std::pair(ElementType::kS2, "2"), std::pair(ElementType::kU2, "4"),
+        std::pair(ElementType::kC64, "1"), std::pair(ElementType::kC64, "(1)"),
+        std::pair(ElementType::kC64, "(1, 1e39)")}) {
     EXPECT_NE(parse(type, value), "OK") << TypeName(type) << " " << value;
   }
   EXPECT_EQ(parse(ElementType::kF8E4M3FN, "464"), "OK");
   EXPECT_EQ(parse(ElementType::kF8E5M2, "inf"), "OK");
+  // As in XLA's parser, whether the type has them or not.
+  EXPECT_EQ(parse(ElementType::kF8E4M3FN, "-inf"), "OK");
+  EXPECT_EQ(parse(ElementType::kF6E2M3FN, "nan"), "OK");
+  EXPECT_EQ(parse(ElementType::kF6E3M2FN, "inf"), "OK");
   EXPECT_EQ(parse(ElementType::kF4E2M1FN, "6.9"), "OK");
   EXPECT_EQ(parse(ElementType::kS4, "-8"), "OK");
   EXPECT_EQ(parse(ElementType::kU2, "3"), "OK");
