@@ -20,17 +20,10 @@ class TaskBoard {
  public:
   using Work = void (*)(void* context, int64_t task);
 
-  TaskBoard() {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&rested_, &attributes);
-    pthread_condattr_destroy(&attributes);
-  }
+  TaskBoard() = default;
   TaskBoard(const TaskBoard&) = delete;
   TaskBoard& operator=(const TaskBoard&) = delete;
   ~TaskBoard() {
-    pthread_cond_destroy(&rested_);
     pthread_cond_destroy(&done_);
     pthread_cond_destroy(&wake_);
     pthread_mutex_destroy(&mutex_);
@@ -40,7 +33,7 @@ class TaskBoard {
   void Serve() {
     inside_task = true;
     uint64_t seen = 0;
-    int64_t patience = kMostSpin, rest = kLeastRest;
+    int64_t patience = kMostSpin;
     while (true) {
       auto fresh = [&] {
         return (ticket_.load(std::memory_order_acquire) >> 32) != seen ||
@@ -61,16 +54,8 @@ class TaskBoard {
       // The job is read between two reads of the generation: a change in between invalidates it.
       busy_.fetch_add(1, std::memory_order_acq_rel);
       seen = ticket_.load(std::memory_order_acquire) >> 32;
-      const Times start = Now();
-      const bool took = open_.load(std::memory_order_acquire) == seen && TakeTasks(seen, job_);
+      if (open_.load(std::memory_order_acquire) == seen) TakeTasks(seen, job_);
       busy_.fetch_sub(1, std::memory_order_acq_rel);
-      if (!took) continue;
-      if (WasStarved(start, Now())) {
-        Rest(rest);
-        rest = std::min(2 * rest, kMostRest);
-      } else {
-        rest = kLeastRest;
-      }
     }
   }
 
@@ -80,7 +65,6 @@ class TaskBoard {
     stop_.store(true);
     pthread_mutex_unlock(&mutex_);
     pthread_cond_broadcast(&wake_);
-    pthread_cond_broadcast(&rested_);
   }
 
   // Runs all tasks, on the threads in Serve() and the caller's. False where the threads are another
@@ -107,11 +91,6 @@ class TaskBoard {
   static constexpr int64_t kMostSpin = 50'000, kLeastSpin = 1'000;
   // The wait for a run's last task, which is likely to be at work.
   static constexpr int64_t kMostWait = 200'000;
-  // A thread whose processor was taken from it within a task has held up the whole run. It takes no
-  // tasks for a while, which doubles as long as that happens again: other programs have the
-  // processor, and the other threads are faster without this one.
-  static constexpr int64_t kLeastRest = 5'000'000, kMostRest = 80'000'000;
-  static constexpr int64_t kLeastLoss = 100'000;
 
   static void Pause() {
 #if defined(__x86_64__)
@@ -121,31 +100,10 @@ class TaskBoard {
 #endif
   }
 
-  static int64_t Nanoseconds(clockid_t clock = CLOCK_MONOTONIC) {
+  static int64_t Nanoseconds() {
     timespec now;
-    clock_gettime(clock, &now);
+    clock_gettime(CLOCK_MONOTONIC, &now);
     return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-  }
-
-  // By the wall's clock, and by the thread's, which stands while it has no processor.
-  struct Times {
-    int64_t wall, own;
-  };
-  static Times Now() { return {Nanoseconds(), Nanoseconds(CLOCK_THREAD_CPUTIME_ID)}; }
-
-  // Whether the thread was without a processor for a good part of the time between.
-  static bool WasStarved(const Times& start, const Times& end) {
-    const int64_t wall = end.wall - start.wall, lost = wall - (end.own - start.own);
-    return lost > std::max(kLeastLoss, wall / 4);
-  }
-
-  void Rest(int64_t nanoseconds) {
-    const int64_t end = Nanoseconds() + nanoseconds;
-    const timespec until = {.tv_sec = static_cast<time_t>(end / 1'000'000'000),
-                            .tv_nsec = static_cast<long>(end % 1'000'000'000)};
-    pthread_mutex_lock(&mutex_);
-    while (!stop_.load() && Nanoseconds() < end) pthread_cond_timedwait(&rested_, &mutex_, &until);
-    pthread_mutex_unlock(&mutex_);
   }
 
   // Spins until `done` holds or the time is up; returns whether it holds.
@@ -162,16 +120,14 @@ class TaskBoard {
   }
 
   // Takes tasks until none is left. The ticket holds the run's generation above the next task, so
-  // that a late thread takes no task of the next run. Returns whether it took any.
-  bool TakeTasks(uint64_t generation, const Job& job) {
-    bool took = false;
+  // that a late thread takes no task of the next run.
+  void TakeTasks(uint64_t generation, const Job& job) {
     while (true) {
       uint64_t now = ticket_.load(std::memory_order_acquire);
-      if ((now >> 32) != generation) return took;
+      if ((now >> 32) != generation) return;
       const auto task = static_cast<int64_t>(now & 0xffffffffu);
-      if (task >= job.tasks) return took;
+      if (task >= job.tasks) return;
       if (!ticket_.compare_exchange_weak(now, now + 1, std::memory_order_acq_rel)) continue;
-      took = true;
       job.work(job.context, task);
       // The caller waits for the last one, and either sees the number or is seen waiting.
       if (finished_.fetch_add(1) + 1 != job.tasks || !waits_.load()) continue;
@@ -218,7 +174,6 @@ class TaskBoard {
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t wake_ = PTHREAD_COND_INITIALIZER;  // a run, or the end
   pthread_cond_t done_ = PTHREAD_COND_INITIALIZER;  // of a run's last task, for a caller that waits
-  pthread_cond_t rested_;                           // the end, for a thread that rests
   int parked_ = 0;
   Job job_;
   uint64_t next_generation_ = 0;
