@@ -20,10 +20,17 @@ class TaskBoard {
  public:
   using Work = void (*)(void* context, int64_t task);
 
-  TaskBoard() = default;
+  TaskBoard() {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&rested_, &attributes);
+    pthread_condattr_destroy(&attributes);
+  }
   TaskBoard(const TaskBoard&) = delete;
   TaskBoard& operator=(const TaskBoard&) = delete;
   ~TaskBoard() {
+    pthread_cond_destroy(&rested_);
     pthread_cond_destroy(&done_);
     pthread_cond_destroy(&wake_);
     pthread_mutex_destroy(&mutex_);
@@ -34,12 +41,13 @@ class TaskBoard {
     inside_task = true;
     uint64_t seen = 0;
     int64_t patience = kMostSpin;
+    Starvation starvation;
+    Times begin = Now();
     while (true) {
       auto fresh = [&] {
         return (ticket_.load(std::memory_order_acquire) >> 32) != seen ||
                stop_.load(std::memory_order_relaxed);
       };
-      const int64_t begin = Nanoseconds();
       if (!SpinUntil(fresh, patience)) {
         pthread_mutex_lock(&mutex_);
         ++parked_;
@@ -47,15 +55,20 @@ class TaskBoard {
         --parked_;
         pthread_mutex_unlock(&mutex_);
         // The time of waking is as long as that of spinning.
-        const bool was_short = Nanoseconds() - begin < 2 * kMostSpin;
+        const bool was_short = Nanoseconds() - begin.wall < 2 * kMostSpin;
+        begin = Now();
         patience = was_short ? kMostSpin : std::max(patience / 2, kLeastSpin);
       }
       if (stop_.load()) return;
       // The job is read between two reads of the generation: a change in between invalidates it.
       busy_.fetch_add(1, std::memory_order_acq_rel);
       seen = ticket_.load(std::memory_order_acquire) >> 32;
-      if (open_.load(std::memory_order_acquire) == seen) TakeTasks(seen, job_);
+      const bool took = open_.load(std::memory_order_acquire) == seen && TakeTasks(seen, job_);
       busy_.fetch_sub(1, std::memory_order_acq_rel);
+      const Times end = Now();
+      const int64_t rest = took ? starvation.RestAfter(begin, end) : 0;
+      if (rest > 0) Rest(rest);
+      begin = rest > 0 ? Now() : end;
     }
   }
 
@@ -65,6 +78,7 @@ class TaskBoard {
     stop_.store(true);
     pthread_mutex_unlock(&mutex_);
     pthread_cond_broadcast(&wake_);
+    pthread_cond_broadcast(&rested_);
   }
 
   // Runs all tasks, on the threads in Serve() and the caller's. False where the threads are another
@@ -100,10 +114,49 @@ class TaskBoard {
 #endif
   }
 
-  static int64_t Nanoseconds() {
+  static int64_t Nanoseconds(clockid_t clock = CLOCK_MONOTONIC) {
     timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  }
+
+  // By the wall's clock, and by the thread's, which stands while it has no processor.
+  struct Times {
+    int64_t wall, own;
+  };
+  static Times Now() { return {Nanoseconds(), Nanoseconds(CLOCK_THREAD_CPUTIME_ID)}; }
+
+  // A thread whose processor is taken from it within a task holds up the whole run. Where that
+  // happens again and again, other programs have the processor, and the other threads are faster
+  // without this one: it takes no tasks for a while, longer each time. Once is no sign: any machine
+  // has other work now and then.
+  class Starvation {
+   public:
+    // How long the thread is to rest that spun and had tasks from begin to end; 0 for not at all.
+    int64_t RestAfter(const Times& begin, const Times& end) {
+      const int64_t wall = end.wall - begin.wall, lost = wall - (end.own - begin.own);
+      if (lost < std::max(kLeastLoss, wall / 4)) return 0;
+      const bool again = end.wall - awake_since_ < kMemory;
+      rest_ = again ? std::clamp(2 * rest_, kLeastRest, kMostRest) : 0;
+      awake_since_ = end.wall + rest_;
+      return rest_;
+    }
+
+   private:
+    static constexpr int64_t kLeastLoss = 200'000, kMemory = 50'000'000;
+    static constexpr int64_t kLeastRest = 5'000'000, kMostRest = 80'000'000;
+
+    // The last loss, or the end of the rest after it.
+    int64_t awake_since_ = -kMemory, rest_ = 0;
+  };
+
+  void Rest(int64_t nanoseconds) {
+    const int64_t end = Nanoseconds() + nanoseconds;
+    const timespec until = {.tv_sec = static_cast<time_t>(end / 1'000'000'000),
+                            .tv_nsec = static_cast<long>(end % 1'000'000'000)};
+    pthread_mutex_lock(&mutex_);
+    while (!stop_.load() && Nanoseconds() < end) pthread_cond_timedwait(&rested_, &mutex_, &until);
+    pthread_mutex_unlock(&mutex_);
   }
 
   // Spins until `done` holds or the time is up; returns whether it holds.
@@ -120,14 +173,16 @@ class TaskBoard {
   }
 
   // Takes tasks until none is left. The ticket holds the run's generation above the next task, so
-  // that a late thread takes no task of the next run.
-  void TakeTasks(uint64_t generation, const Job& job) {
+  // that a late thread takes no task of the next run. Returns whether it took any.
+  bool TakeTasks(uint64_t generation, const Job& job) {
+    bool took = false;
     while (true) {
       uint64_t now = ticket_.load(std::memory_order_acquire);
-      if ((now >> 32) != generation) return;
+      if ((now >> 32) != generation) return took;
       const auto task = static_cast<int64_t>(now & 0xffffffffu);
-      if (task >= job.tasks) return;
+      if (task >= job.tasks) return took;
       if (!ticket_.compare_exchange_weak(now, now + 1, std::memory_order_acq_rel)) continue;
+      took = true;
       job.work(job.context, task);
       // The caller waits for the last one, and either sees the number or is seen waiting.
       if (finished_.fetch_add(1) + 1 != job.tasks || !waits_.load()) continue;
@@ -174,6 +229,7 @@ class TaskBoard {
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t wake_ = PTHREAD_COND_INITIALIZER;  // a run, or the end
   pthread_cond_t done_ = PTHREAD_COND_INITIALIZER;  // of a run's last task, for a caller that waits
+  pthread_cond_t rested_;                           // the end, for a thread that rests
   int parked_ = 0;
   Job job_;
   uint64_t next_generation_ = 0;

@@ -69,6 +69,69 @@ TEST(ThreadPool, WakesParkedThreadsAndTakesNestedRuns) {
   }
 }
 
+// Two tasks that wait for each other, so that two threads have one each; a pool's own thread then
+// sleeps, for it is as one whose processor was taken.
+void MeetAndSleep(ThreadPool& pool, std::chrono::milliseconds sleep) {
+  struct Meeting {
+    const std::thread::id caller = std::this_thread::get_id();
+    const std::chrono::milliseconds sleep;
+    std::atomic<int> here{0};
+  } meeting{.sleep = sleep};
+  pool.Run(
+      2,
+      [](void* context, int64_t) {
+        auto* m = static_cast<Meeting*>(context);
+        m->here.fetch_add(1);
+        while (m->here.load() < 2) std::this_thread::yield();
+        if (std::this_thread::get_id() != m->caller) std::this_thread::sleep_for(m->sleep);
+      },
+      &meeting);
+}
+
+// How many of some tasks another thread than the caller's takes, where the caller is slow.
+int TakenByOthers(ThreadPool& pool) {
+  struct Tasks {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> others{0};
+  } tasks;
+  pool.Run(
+      20,
+      [](void* context, int64_t) {
+        auto* t = static_cast<Tasks*>(context);
+        if (std::this_thread::get_id() != t->caller) {
+          t->others.fetch_add(1);
+        } else {
+          const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+          while (std::chrono::steady_clock::now() < end) {
+          }
+        }
+      },
+      &tasks);
+  return tasks.others.load();
+}
+
+TEST(ThreadPool, AThreadWhoseProcessorWasTakenRests) {
+  using std::chrono::milliseconds;
+  bool seen = false;
+  for (int attempt = 0; attempt < 50 && !seen; ++attempt) {
+    ThreadPool pool(2);
+    MeetAndSleep(pool, milliseconds(0));
+    // Once is no sign.
+    MeetAndSleep(pool, milliseconds(2));
+    MeetAndSleep(pool, milliseconds(0));
+    MeetAndSleep(pool, milliseconds(2));
+    const auto start = std::chrono::steady_clock::now();
+    const int taken = TakenByOthers(pool);
+    // On a busy machine the rest may be over before the tasks are.
+    if (std::chrono::steady_clock::now() - start > milliseconds(4)) continue;
+    EXPECT_EQ(taken, 0);
+    seen = true;
+    // It comes back.
+    MeetAndSleep(pool, milliseconds(0));
+  }
+  EXPECT_TRUE(seen);
+}
+
 // Threads with stacks larger than the address space cannot be made.
 TEST(ThreadPool, DoesWithTheThreadsThatTheSystemGives) {
   pthread_attr_t normal, huge;
