@@ -49,16 +49,20 @@ inline CLI::Validator OneOf(const std::map<std::string, std::string>& values) {
   return CLI::Validator(replace, "");
 }
 
-// For CLI::Option::check: a number from 0 on, or above 0.
-inline CLI::Validator AtLeastZero(bool or_zero = true) {
-  const auto check = [or_zero](std::string& text) {
+// For CLI::Option::check: a number for which `holds`, and its range in words.
+inline CLI::Validator NumberIn(bool (*holds)(double), const char* range) {
+  const auto check = [holds, range](std::string& text) {
     double value = 0;
-    if (CLI::detail::lexical_cast(text, value) && (or_zero ? value >= 0 : value > 0)) {
-      return std::string();
-    }
-    return "'" + text + "' is no number " + (or_zero ? "from 0 on" : "above 0");
+    if (CLI::detail::lexical_cast(text, value) && holds(value)) return std::string();
+    return "'" + text + "' is no number " + range;
   };
   return CLI::Validator(check, "");
+}
+inline CLI::Validator FromZero() {
+  return NumberIn([](double value) { return value >= 0; }, "from 0 on");
+}
+inline CLI::Validator AboveZero() {
+  return NumberIn([](double value) { return value > 0; }, "above 0");
 }
 
 // body() -> exit status, or the failure of a tool that is out of memory.

@@ -144,7 +144,7 @@ void AddOptions(CLI::App& app, Arguments& a) {
   app.add_option("--threads", a.threads,
                  "how many threads the program recommends, and its class has by default; 0: one "
                  "for each CPU")
-      ->check(tools::AtLeastZero())
+      ->check(tools::FromZero())
       ->capture_default_str();
   app.add_option("--entry", a.input.entry, "the function of a StableHLO program (main)");
   auto* shapes =
@@ -157,7 +157,7 @@ void AddOptions(CLI::App& app, Arguments& a) {
   app.add_option("--memory-limit", a.memory_limit_bytes,
                  "most bytes of temporaries: results are computed again instead of being kept; 0: "
                  "no limit")
-      ->check(tools::AtLeastZero())
+      ->check(tools::FromZero())
       ->option_text("BYTES");
   app.add_flag("--full", a.full, "all optimisations, however long they take in large programs");
 }

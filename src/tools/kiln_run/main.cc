@@ -128,7 +128,7 @@ void AddCompiling(CLI::App& app, Arguments& a) {
   app.add_option("--memory-limit", a.memory_limit_bytes,
                  "most bytes of temporaries: results are computed again instead of being kept; 0: "
                  "no limit")
-      ->check(tools::AtLeastZero())
+      ->check(tools::FromZero())
       ->option_text("BYTES");
   app.add_option("--dump-to,--dump_to", a.run.judge.compile.dump_folder,
                  "write every stage of the compilation into this folder")
@@ -171,12 +171,12 @@ void AddResults(CLI::App& app, Arguments& a) {
   app.add_flag("--run-reference,--run_reference_module", a.with_reference,
                "false: compare nothing");
   app.add_option("--abs-error,--abs_error_bound", a.absolute, "floats may differ by as much (0)")
-      ->check(tools::AtLeastZero())
+      ->check(tools::FromZero())
       ->option_text("BOUND");
   app.add_option("--rel-error,--rel_error_bound", a.relative,
                  "or by this part of the largest magnitude in their array (f64 1e-6, f32 1e-3, f16 "
                  "and bf16 1e-2)")
-      ->check(tools::AtLeastZero())
+      ->check(tools::FromZero())
       ->option_text("BOUND");
   app.add_option("--iterations", judge.iterations,
                  "runs, the first of several not being counted (1)")
@@ -207,12 +207,12 @@ void AddResults(CLI::App& app, Arguments& a) {
 void AddFiles(CLI::App& app, Arguments& a) {
   app.add_flag("--disabled-too", a.disabled_too, "with --check: also files marked RUN-DISABLED");
   app.add_option("--jobs", a.jobs, "processes at once (1; with --check as many as processors)")
-      ->check(tools::AtLeastZero(/*or_zero=*/false))
+      ->check(tools::AboveZero())
       ->option_text("N");
   app.add_option("--deadline", a.deadline_s,
                  "seconds that a file may take (600; with --check 60), and that each try of "
                  "--reduce may")
-      ->check(tools::AtLeastZero(/*or_zero=*/false))
+      ->check(tools::AboveZero())
       ->option_text("SECONDS");
   app.add_option("files", a.files,
                  "HLO text, StableHLO text or bytecode; with --check also saved "

@@ -40,7 +40,7 @@ class ChainScheduler {
     }
     auto gemm = AsGemm(gemm_, cpu_, is_constant_);
     if (!gemm || !GoRowByRow(gemm->contraction)) return std::nullopt;
-    s_.rows = ScheduleNest(rows_, cpu_, /*by_rows=*/true);
+    s_.rows = ScheduleNest(rows_, cpu_, /*short_rows=*/false);
     const VariableId vector = s_.rows.stages.front().vector_variable;
     bool blocked = !vector.valid() || vector >= rows_.LastOuter();
     if (!blocked || s_.rows.tile_variable.valid() || s_.rows.panels || s_.rows.strips.width > 0) {

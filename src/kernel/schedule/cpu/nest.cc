@@ -40,8 +40,8 @@ constexpr int64_t kMaxChunks = 512;
 
 class NestScheduler {
  public:
-  NestScheduler(const Kernel& kernel, const target::Cpu& cpu, bool by_rows)
-      : kernel_(kernel), cpu_(cpu), by_rows_(by_rows) {
+  NestScheduler(const Kernel& kernel, const target::Cpu& cpu, bool short_rows)
+      : kernel_(kernel), cpu_(cpu), short_rows_(short_rows) {
     points_ = kernel.OuterPoints();
     s_.stages.resize(kernel.stages.size());
   }
@@ -58,7 +58,7 @@ class NestScheduler {
     ChooseTile();
     ChooseUnroll();
     ChooseHalving();
-    const bool strips = points_ > 0 && ScheduleStrips(kernel_, cpu_, !by_rows_, s_);
+    const bool strips = points_ > 0 && ScheduleStrips(kernel_, cpu_, short_rows_, s_);
     if (!strips) ChooseItems();
     ChooseSplit();
     s_.items = std::max<int64_t>(s_.items, 0);
@@ -161,7 +161,7 @@ class NestScheduler {
       if (!cpu_.has_masks) steps = extent / s_.vector_width + extent % s_.vector_width;
       lanes = static_cast<double>(extent) / static_cast<double>(steps);
     }
-    const bool transposes = StripsTranspose(kernel_, cpu_, vector, s_.vector_width, !by_rows_);
+    const bool transposes = StripsTranspose(kernel_, cpu_, vector, s_.vector_width, short_rows_);
     double cost = 0;
     auto access = [&](const Index& index, bool load) {
       if (!vector.valid()) {
@@ -442,7 +442,7 @@ class NestScheduler {
 
   const Kernel& kernel_;
   const target::Cpu& cpu_;
-  const bool by_rows_;
+  const bool short_rows_;
   CpuNestSchedule s_;
   int64_t points_ = 1;
   double cycles_ = 0, bytes_ = 0;
@@ -454,8 +454,8 @@ int64_t CpuPartialBytes(ElementType type, int64_t points) {
   return (ByteWidth(type) * points + 63) / 64 * 64;
 }
 
-CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu, bool by_rows) {
-  return NestScheduler(kernel, cpu, by_rows).Run();
+CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu, bool short_rows) {
+  return NestScheduler(kernel, cpu, short_rows).Run();
 }
 
 std::string CpuNestSchedule::ToString() const {

@@ -138,8 +138,8 @@ struct CpuNestSchedule {
 int64_t CpuPartialBytes(ElementType type, int64_t points);
 
 // The schedule depends on kernel and target alone, never on the number of threads: results must
-// have the same bits however many there are. With `by_rows` short rows are no columns (strips.h): a
-// chain has a few at a time.
-CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu, bool by_rows = false);
+// have the same bits however many there are. With `short_rows` strips may be of short rows
+// (strips.h); a chain, which has a few at a time, wants none.
+CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu, bool short_rows = true);
 
 }  // namespace kiln::kernel
