@@ -24,6 +24,7 @@ import turns  # noqa: E402  pylint: disable=wrong-import-position
 
 ON_CPU, ON_GPU = ('kiln', 'cpu'), ('kiln_gpu', 'cuda')
 TOLERANCE = 1e-4
+COMPILATIONS = 3
 # What two runs of a chain of draws can differ by.
 LOOSER = {'NumPyro NUTS': 0.1, 'NumPyro SVI': 1e-3, 'Diffrax solve': 1e-3}
 
@@ -66,10 +67,17 @@ def measure(workers, name, folder, rounds, seconds):
     samples = {worker.name: [] for worker in workers}
     for number in range(rounds):
         for worker in workers if number % 2 else reversed(workers):
-            samples[worker.name].append(worker.ask(f'sample {seconds}')['seconds'])
+            samples[worker.name].append(worker.ask(f'sample {seconds}'))
+    again = {worker.name: [] for worker in workers}
+    for _ in range(COMPILATIONS):
+        for worker in workers:
+            again[worker.name].append(worker.ask('compile').get('compile', record[worker.name]['compile']))
     for worker in workers:
-        record[worker.name] |= worker.ask('drop')
-        record[worker.name]['call'] = statistics.median(samples[worker.name])
+        worker.ask('drop')
+        record[worker.name] |= {
+            'call': statistics.median(sample['seconds'] for sample in samples[worker.name]),
+            'compile': statistics.median(again[worker.name]),
+            'peak': samples[worker.name][-1]['peak']}
     return record
 
 
