@@ -55,8 +55,9 @@ class TaskBoard {
         --parked_;
         pthread_mutex_unlock(&mutex_);
         // The time of waking is as long as that of spinning.
-        const bool was_short = Nanoseconds() - begin.wall < 2 * kMostSpin;
-        begin = Now();
+        const Times awake = Now();
+        const bool was_short = awake.wall - begin.wall < 2 * kMostSpin;
+        begin = awake;
         patience = was_short ? kMostSpin : std::max(patience / 2, kLeastSpin);
       }
       if (stop_.load()) return;

@@ -71,7 +71,8 @@ def measure(workers, name, folder, rounds, seconds):
     again = {worker.name: [] for worker in workers}
     for _ in range(COMPILATIONS):
         for worker in workers:
-            again[worker.name].append(worker.ask('compile').get('compile', record[worker.name]['compile']))
+            first = record[worker.name]['compile']
+            again[worker.name].append(worker.ask('compile').get('compile', first))
     for worker in workers:
         worker.ask('drop')
         record[worker.name] |= {

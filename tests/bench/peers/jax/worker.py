@@ -69,7 +69,6 @@ class Run:
         jax.block_until_ready(self.result)
 
 
-
 def prepare(name):
     with open('/proc/self/clear_refs', 'w', encoding='ascii') as refs:
         refs.write('5')  # the peak starts at what is there
