@@ -5,6 +5,8 @@
 #include <functional>
 #include <utility>
 
+#include "kernel/collapse.h"
+
 namespace kiln::kernel {
 namespace {
 
@@ -171,9 +173,19 @@ int CountLoads(const Kernel& kernel, ParamId param) {
 //   sum(x * x, {0}),  x: f32[rows, columns]
 //
 //   sum(windows(x) * spread(w), {3, 4}),  x: f32[batch, places, places, channels], w: f32[channels]
+//
+// Nor where rows are as short as strided vectors are apart, which a nest loads whole and shuffles.
+//
+//   sum(x * spread(w), {1}),  x: f32[pixels, 3], w: f32[3]
 bool IsPlainReduction(const GemmProblem& p) {
   constexpr int64_t kFewReads = 4, kShortSum = 256;
   if (p.m == 1 && p.n == 1) return true;
+  auto are_short = [&](int64_t along, int64_t to_next) {
+    return p.TotalK() > 1 && p.TotalK() <= kMostInterleaved && along == 1 &&
+           to_next >= p.TotalK() && to_next <= kMostInterleaved;
+  };
+  if (p.m == 1 && are_short(p.b_k, p.b_n)) return true;
+  if (p.n == 1 && are_short(p.a_k, p.a_m)) return true;
   const int64_t reads = p.TotalK() <= kShortSum ? std::min(p.m, p.n) : std::max(p.m, p.n);
   if (reads > kFewReads || p.a_k == 1 || p.b_k == 1 || p.b_n == 1) return false;
   return std::ranges::any_of(p.batch, [](const GemmBatchDimension& d) {

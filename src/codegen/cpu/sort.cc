@@ -41,11 +41,20 @@ Value* SortPhase::At(llvm::Type* type, Value* base, Value* index) {
 }
 
 void SortPhase::ForEachChunk(const std::function<void(Value*, Value*, Value*)>& f) {
+  Values none;
+  ForEachChunk(none,
+               [&](Value* chunk, Value* first, Value* end, Values&) { f(chunk, first, end); });
+}
+
+void SortPhase::ForEachChunk(Values& carried,
+                             const std::function<void(Value*, Value*, Value*, Values&)>& f) {
   int64_t size = context_.kernel.variables[context_.sort.variable].extent;
-  EmitLoop(b_, function_->getArg(2), function_->getArg(3), 1, [&](Value* chunk) {
+  auto chunk_at = [&](Value* chunk, Values& values) {
     Value* first = b_.CreateMul(chunk, Int(context_.schedule.chunk));
-    f(chunk, first, EmitMin(b_, b_.CreateAdd(first, Int(context_.schedule.chunk)), Int(size)));
-  });
+    Value* end = EmitMin(b_, b_.CreateAdd(first, Int(context_.schedule.chunk)), Int(size));
+    f(chunk, first, end, values);
+  };
+  EmitLoop(b_, function_->getArg(2), function_->getArg(3), 1, carried, chunk_at);
 }
 
 void SortPhase::BindRow() {

@@ -47,9 +47,13 @@ class SortPhase {
   // base + index * size of T
   llvm::Value* At(llvm::Type* type, llvm::Value* base, llvm::Value* index);
 
-  // Calls f(chunk, first element, end) for each chunk of the phase's items.
+  // Calls f(chunk, first element, end) for each chunk of the phase's items, and with values that
+  // are carried from one to the next.
   void ForEachChunk(
       const std::function<void(llvm::Value* chunk, llvm::Value* first, llvm::Value* end)>& f);
+  void ForEachChunk(Values& carried,
+                    const std::function<void(llvm::Value* chunk, llvm::Value* first,
+                                             llvm::Value* end, Values& carried)>& f);
   llvm::Function* function() { return function_; }
   // Binds the outer variables to those of the row.
   void BindRow();

@@ -70,20 +70,21 @@ class RowCode {
     });
   }
 
-  // Records at or below the last of those that would be kept so far become candidates.
+  // Records at or below the last of those that would be kept so far become candidates. It holds
+  // for later chunks, too: what comes behind it in one comes behind it in the row.
   void Scan(llvm::Function* order) {
     llvm::IntegerType* record = RecordType(c_);
     llvm::Constant* none = llvm::Constant::getAllOnesValue(record);
     Value* front = p_.Scratch(s_.front);
-    Values nothing;
-    p_.ForEachChunk([&](Value* chunk, Value* first, Value* end) {
+    Values bound = {none};
+    p_.ForEachChunk(bound, [&](Value* chunk, Value* first, Value* end, Values& carried) {
       Value* own = p_.At(record, front, b_.CreateMul(chunk, p_.Int(s_.candidates)));
       auto sort = [&](Value* count) {
         llvm::Function* f = p_.function();
         b_.CreateCall(order, {f->getArg(0), f->getArg(1), chunk, count});
       };
       // How many candidates there are, and the record that what is wanted lies below.
-      Values state = {p_.Int(0), none};
+      Values state = {p_.Int(0), carried[0]};
       Vectors(first, end, state, [&](Values& values) {
         e_.EmitReady(kElements);
         Value* key = KeyOfNumber(b_, Key(), key_type(), *c_.sort.key, math());
@@ -122,6 +123,9 @@ class RowCode {
       EmitLoop(b_, state[0], p_.Int(c_.sort.keep), 1, [&](Value* i) {
         b_.CreateAlignedStore(none, p_.At(record, own, i), llvm::Align(8));
       });
+      Value* last = p_.At(record, own, p_.Int(c_.sort.keep - 1));
+      Value* kept = b_.CreateAlignedLoad(record, last, llvm::Align(8));
+      carried[0] = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, carried[0], kept);
     });
   }
 

@@ -62,7 +62,12 @@ Parts Narrowed(const Point& z, ElementType type) {
 }  // namespace
 
 ir::Instruction* ComplexAbs(Builder& b, const Parts& x) {
-  return Size(Widened(b, x)).To(x.real->shape().type()).value();
+  const Point z = Widened(b, x);
+  if (z.is_double) return Size(z).value();
+  // Infinities are told apart before the parts are widened, in half as many vectors.
+  const Real real(b, x.real), imag(b, x.imag);
+  const Truth is_infinite = (Abs(real) == kInfinity) | (Abs(imag) == kInfinity);
+  return Select(is_infinite, kInfinity, Sqrt(z.x * z.x + z.y * z.y).To(real.type())).value();
 }
 
 std::optional<Parts> ComplexFunction(Builder& b, Opcode opcode, std::span<const Parts> operands) {

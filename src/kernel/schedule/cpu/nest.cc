@@ -36,6 +36,7 @@ constexpr int64_t kMostKept = 12 << 20;
 // time.
 constexpr size_t kMostStreams = 8;
 constexpr double kChunkBytes = 192 << 10;
+constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMaxChunks = 512;
 
 class NestScheduler {
@@ -105,7 +106,7 @@ class NestScheduler {
   // Squares of narrow elements are smaller than vectors of them. Where something is transposed they
   // may be worth it.
   void PreferSquares() {
-    if (s_.vector_width <= kLargestSquare) return;
+    if (Width() <= kLargestSquare) return;
     NestScheduler squares(*this);
     squares.s_.vector_width = kLargestSquare;
     squares.ChooseVectors();
@@ -371,6 +372,19 @@ class NestScheduler {
     return true;
   }
 
+  // The most points of a tile's variable that a line has: all of it is read at once, as lines may
+  // be gone before the next squares. They share sets of the caches where rows are a power of two.
+  int64_t PointsOfLine(VariableId tile) const {
+    int64_t points = 1;
+    for (const Stage& stage : kernel_.stages) {
+      for (const Node& n : stage.nodes) {
+        if (n.kind != Node::Kind::kLoad || n.index.StrideOf(tile) != 1) continue;
+        points = std::max(points, kLineBytes / ByteWidth(n.type));
+      }
+    }
+    return points;
+  }
+
   void ChooseItems() {
     if (points_ == 0) {
       s_.items = 0;
@@ -402,7 +416,7 @@ class NestScheduler {
     if (s_.parallel == 0) return;
     const VariableId last(s_.parallel - 1);
     int64_t step = last == vector ? s_.vector_width * s_.stages.front().unroll : 1;
-    if (last == tile) step = s_.vector_width;
+    if (last == tile) step = std::max<int64_t>(s_.vector_width, PointsOfLine(tile));
     int64_t block = static_cast<int64_t>(target / below);
     block =
         std::clamp<int64_t>(CeilDiv(block, step) * step, step, CeilDiv(Extent(last), step) * step);

@@ -275,6 +275,15 @@ class Rows {
     return RowBytes(param) >= 512 && RowBytes(param) <= cpu_.l1_bytes / 4;
   }
 
+  // Whether values of the kernel tell where rows are, as those of a table: what is behind a row is
+  // not what is read next.
+  static bool IsAtRandom(const Index& index) {
+    return std::ranges::any_of(index.terms(), [](const Index::Term& t) {
+      if (t.atom.kind == Atom::Kind::kValue) return !t.atom.inner->is_constant();
+      return t.atom.inner && IsAtRandom(*t.atom.inner);
+    });
+  }
+
   // Sequential arrays are prefetched farther ahead than the hardware prefetches, which restarts at
   // every page. Behind long arithmetic the hardware suffices.
   void PrefetchStreams() {
@@ -286,8 +295,10 @@ class Rows {
       const VariableId vector = s_.stages[s].vector_variable;
       if (!vector.valid() || WeightOf(stage) > kMostWeight) continue;
       for (const Node& n : stage.nodes) {
-        if (n.kind != Node::Kind::kLoad || n.guard.valid() || n.index.StrideOf(vector) != 1)
+        if (n.kind != Node::Kind::kLoad || n.guard.valid() || n.index.StrideOf(vector) != 1 ||
+            IsAtRandom(n.index)) {
           continue;
+        }
         const Param& param = kernel_.params[n.param];
         int64_t size = ByteWidth(param.type);
         if (param.elements * size <= cpu_.l2_bytes) continue;

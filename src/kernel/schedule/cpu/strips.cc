@@ -16,7 +16,7 @@ constexpr int64_t kWidestBytes = 4096;
 constexpr int64_t kNarrowestBytes = 512;
 // Rows as short as this are combined as columns, transposed in registers: to combine the lanes of a
 // row's vector takes longer than the row does.
-constexpr int64_t kLongestShortRow = 32;
+constexpr int64_t kLongestShortRow = 64;
 // Fewer rows than these are read side by side.
 constexpr int64_t kFewestRows = 32;
 constexpr int kLineBytes = 64;
