@@ -25,9 +25,8 @@ int64_t ReachOf(const Kernel& kernel, const Node& load) {
 // Finds the axes of the load; whether the place of each element tells its point along them, and
 // the other loads' places by that. Vectors are along the axis of stride 1.
 bool FindAxes(const Kernel& kernel, const Stage& stage, Prologue& p) {
-  const Index& index = stage.nodes[p.load].index;
   for (VariableId v : kernel.variables.ids()) {
-    auto stride = index.StrideOf(v);
+    auto stride = p.place.StrideOf(v);
     if (!stride || *stride < 0) return false;
     if (*stride > 0) p.axes.push_back({v, *stride});
   }
@@ -50,8 +49,84 @@ bool FindAxes(const Kernel& kernel, const Stage& stage, Prologue& p) {
   return true;
 }
 
+// The variable of an atom `v floordiv 2` or `v mod 2`; not valid for others.
+VariableId PairsOf(const Atom& atom, Atom::Kind kind) {
+  if (atom.kind != kind || atom.divisor != 2) return {};
+  const auto& terms = atom.inner->terms();
+  const bool plain = terms.size() == 1 && atom.inner->constant() == 0 &&
+                     terms[0].coefficient == 1 && terms[0].atom.kind == Atom::Kind::kVariable;
+  return plain ? terms[0].atom.variable : VariableId();
+}
+
+// The node of an op with a constant number for its right operand, whose left one it gives; not
+// valid for others.
+NodeId WithNumber(const Stage& stage, NodeId node, Opcode opcode, int64_t number) {
+  const Node& n = stage.nodes[node];
+  if (n.kind != Node::Kind::kOp || n.opcode != opcode) return {};
+  const Node& right = stage.nodes[n.operands[1]];
+  if (right.kind != Node::Kind::kConstant || right.literal->AsInt(0) != number) return {};
+  return n.operands[0];
+}
+
+// Through a change of the sign of bytes.
+NodeId ByteOf(const Stage& stage, NodeId node) {
+  const Node& n = stage.nodes[node];
+  const bool bits = n.kind == Node::Kind::kOp && n.opcode == Opcode::kBitcastConvert;
+  return bits && ByteWidth(stage.nodes[n.operands[0]].type) == 1 ? n.operands[0] : node;
+}
+
+// Finds the half of a byte that a node may be, without a sign or with one:
+//
+//   (x[i + v floordiv 2] >> 4 * (v mod 2)) & 15     (that << 4) >> 4
+bool FindHalf(const Kernel& kernel, const Stage& stage, NodeId node, Prologue& p) {
+  ElementType type = ElementType::kU4;
+  NodeId half = node;
+  if (const NodeId up = WithNumber(stage, node, Opcode::kShiftRightArithmetic, 4); up.valid()) {
+    half = WithNumber(stage, up, Opcode::kShiftLeft, 4);
+    if (!half.valid() || stage.nodes[node].type != ElementType::kS8) return false;
+    half = ByteOf(stage, half);
+    type = ElementType::kS4;
+  }
+  const NodeId shifted = WithNumber(stage, half, Opcode::kAnd, 15);
+  if (!shifted.valid() || stage.nodes[shifted].type != ElementType::kU8) return false;
+  const Node& shift = stage.nodes[shifted];
+  if (shift.kind != Node::Kind::kOp || shift.opcode != Opcode::kShiftRightLogical) return false;
+  const NodeId byte = ByteOf(stage, shift.operands[0]);
+  const NodeId second = WithNumber(stage, shift.operands[1], Opcode::kMultiply, 4);
+  if (!second.valid()) return false;
+  const Node& load = stage.nodes[byte];
+  const Index& in_byte = stage.nodes[second].index;
+  if (load.kind != Node::Kind::kLoad || load.guard.valid() || ByteWidth(load.type) != 1) {
+    return false;
+  }
+  if (stage.nodes[second].kind != Node::Kind::kIndex || in_byte.constant() != 0) return false;
+  if (in_byte.terms().size() != 1 || in_byte.terms()[0].coefficient != 1) return false;
+  const VariableId v = PairsOf(in_byte.terms()[0].atom, Atom::Kind::kMod);
+  if (!v.valid()) return false;
+  Index place(load.index.constant() * 2);
+  bool in_pairs = false;
+  for (const Index::Term& t : load.index.terms()) {
+    if (t.coefficient == 1 && PairsOf(t.atom, Atom::Kind::kDiv) == v) {
+      place = place + Index::Variable(v, kernel.variables[v].extent);
+      in_pairs = true;
+    } else {
+      const Index other = Index::OfTerm(2 * t.coefficient, t.atom);
+      if (other.DependsOn(v)) return false;
+      place = place + other;
+    }
+  }
+  if (!in_pairs || (p.half.valid() && p.half != node)) return false;
+  p.half = node;
+  p.half_type = type;
+  p.load = byte;
+  p.place = std::move(place);
+  return true;
+}
+
 // The single load of a factor, and its prologue; nothing for any other form.
 std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, NodeId factor) {
+  // What it takes to make numbers of halves of bytes.
+  constexpr int64_t kHalfOps = 2;
   Prologue p;
   p.node = factor;
   std::vector<NodeId> loads;
@@ -71,6 +146,11 @@ std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, NodeI
         loads.push_back(at);
         break;
       case Node::Kind::kOp:
+        if (FindHalf(kernel, stage, at, p)) {
+          p.ops += kHalfOps;
+          loads.push_back(p.load);
+          break;
+        }
         p.ops += 1;
         p.heavy = p.heavy || IsExpensive(node.opcode);
         work.insert(work.end(), node.operands.begin(), node.operands.end());
@@ -85,7 +165,10 @@ std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, NodeI
   if (loads.empty()) return std::nullopt;
   std::ranges::sort(loads);
   auto reach = [&](NodeId load) { return ReachOf(kernel, stage.nodes[load]); };
-  p.load = *std::ranges::max_element(loads, {}, reach);
+  const NodeId load = *std::ranges::max_element(loads, {}, reach);
+  if (p.half.valid() && p.load != load) return std::nullopt;
+  p.load = load;
+  if (!p.half.valid()) p.place = stage.nodes[load].index;
   std::erase(loads, p.load);
   p.others = std::move(loads);
   if (!p.others.empty() && !FindAxes(kernel, stage, p)) return std::nullopt;
@@ -242,6 +325,20 @@ std::vector<GemmSumLevel> LevelsOf(const Kernel& kernel, std::vector<VariableId>
   return by_y.size() < by_x.size() || by_y.back().size > by_x.back().size ? by_y : by_x;
 }
 
+// Whether B can be in halves of bytes: vectors are whole, of whole bytes, and begin with one.
+bool TakesHalves(const GemmProblem& p, const target::Cpu& cpu) {
+  // Blocks of longer sums may end with fewer steps than a piece of a column has.
+  constexpr int64_t kLongestSum = 1 << 16;
+  const int64_t lanes = cpu.vector_bytes / ByteWidth(p.type);
+  const bool along_n = p.b_n == 1 && p.n % lanes == 0;
+  const bool along_k = p.b_k == 1 && p.k % lanes == 0 && p.n > 1 && p.TotalK() <= kLongestSum;
+  if (lanes < 2 || (!along_n && !along_k)) return false;
+  auto is_even = [](int64_t stride) { return stride % 2 == 0; };
+  return is_even(p.b_first) && is_even(along_n ? p.b_k : p.b_n) &&
+         std::ranges::all_of(p.batch, is_even, &GemmBatchDimension::b) &&
+         std::ranges::all_of(p.k_outer, is_even, &GemmSumLevel::b);
+}
+
 }  // namespace
 
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu) {
@@ -251,7 +348,8 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   if (!factors || !HasGemm(type)) return std::nullopt;
   const Node* x = &stage.nodes[factors->x.load];
   const Node* y = &stage.nodes[factors->y.load];
-  if (!IsOfVariables(x->index) || !IsOfVariables(y->index)) return std::nullopt;
+  const Index x_place = factors->x.place, y_place = factors->y.place;
+  if (!IsOfVariables(x_place) || !IsOfVariables(y_place)) return std::nullopt;
   for (const Variable& v : kernel.variables) {
     if (v.extent == 0) return std::nullopt;
   }
@@ -263,7 +361,7 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   }
   VariableStrides sx(kernel.variables.size()), sy(kernel.variables.size());
   for (VariableId v : kernel.variables.ids()) {
-    auto a = x->index.StrideOf(v), b = y->index.StrideOf(v);
+    auto a = x_place.StrideOf(v), b = y_place.StrideOf(v);
     if (!a || !b) return std::nullopt;
     sx[v] = *a;
     sy[v] = *b;
@@ -306,8 +404,8 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   auto extent = [&](VariableId v) { return v.valid() ? kernel.variables[v].extent : 1; };
   auto stride = [](const VariableStrides& of, VariableId v) { return v.valid() ? of[v] : 0; };
   auto output = [&](VariableId v) { return v.valid() ? OutputStride(kernel, v).value_or(0) : 0; };
-  p.a_first = x->index.constant();
-  p.b_first = y->index.constant();
+  p.a_first = x_place.constant();
+  p.b_first = y_place.constant();
   p.m = extent(row);
   p.n = extent(column);
   p.a_m = stride(sx, row);
@@ -348,6 +446,11 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
     std::swap(c.a_param, c.b_param);
     std::swap(c.a_prologue, c.b_prologue);
     std::swap(c.m_variable, c.n_variable);
+  }
+  if (c.a_prologue && c.a_prologue->half.valid()) return std::nullopt;
+  if (c.b_prologue && c.b_prologue->half.valid()) {
+    p.b_half = c.b_prologue->half_type;
+    if (!TakesHalves(p, cpu)) return std::nullopt;
   }
   return c;
 }

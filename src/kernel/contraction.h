@@ -15,8 +15,15 @@ namespace kiln::kernel {
 // load `load`, of constants, and of numbers that several elements have in common, `others` being
 // the loads of these. They are found by the place of the element in its array: `axes` are the
 // variables that it moves along, from the longest stride to the shortest.
+//
+// Of a load that has two numbers of four bits in each byte, the element is made of one of them, the
+// node `half`.
 struct Prologue {
   NodeId node, load;
+  NodeId half;
+  ElementType half_type = ElementType::kInvalid;
+  // Of the load in its array, in elements: in halves of bytes where these are.
+  Index place;
   std::vector<NodeId> others;
   struct Axis {
     VariableId variable;

@@ -10,7 +10,7 @@ namespace {
 
 using ir::Instruction;
 
-constexpr int64_t kMaxOps = 8;
+constexpr int64_t kMaxOps = 12;
 // To find a number that is another one for each row or column, and to load it.
 constexpr int64_t kSpreadOps = 3;
 
@@ -32,9 +32,35 @@ bool IsPlace(const Instruction& i) {
   return IsView(i.opcode()) && i.opcode() != Opcode::kBroadcast && i.opcode() != Opcode::kBitcast;
 }
 
+// Whether it may take numbers of four bits out of bytes, two of each:
+//
+//   shift-right-logical(broadcast(x), 4 * iota),  x: u8[...], iota: u8[..., 2]
+bool MayTakeHalves(const Instruction& i) {
+  return i.opcode() == Opcode::kShiftRightLogical && i.shape().type() == ElementType::kU8 &&
+         i.shape().rank() > 0 && i.shape().dim(i.shape().rank() - 1) == 2;
+}
+
+// The bytes, or null.
+Instruction* BytesOfHalves(const Instruction& i) {
+  if (!MayTakeHalves(i)) return nullptr;
+  const int64_t last = i.shape().rank() - 1;
+  const Instruction* spread = i.operand(0);
+  const bool in_pairs = spread->opcode() == Opcode::kBroadcast &&
+                        spread->operand(0)->shape().rank() == last &&
+                        std::ranges::is_sorted(spread->dimensions()) &&
+                        (last == 0 || spread->dimensions().back() == last - 1);
+  return in_pairs ? spread->operand(0) : nullptr;
+}
+
 // The array that an op maps element by element; null if it cannot be in a prologue.
 Instruction* ArrayOf(const Instruction& i) {
   if (IsPlace(i)) return i.operand(0);
+  if (Instruction* bytes = BytesOfHalves(i)) return bytes;
+  // The same bits, another sign.
+  if (i.opcode() == Opcode::kBitcastConvert && IsInteger(i.shape().type()) &&
+      i.shape().SameDimensions(i.operand(0)->shape())) {
+    return i.operand(0);
+  }
   if (!IsElementwise(i.opcode()) || i.opcode() == Opcode::kMap) return nullptr;
   Instruction* array = nullptr;
   for (Instruction* operand : i.operands()) {
@@ -54,6 +80,7 @@ struct Path {
 void Count(const Instruction& i, Path& path) {
   if (IsPlace(i)) return;
   ++path.ops;
+  if (BytesOfHalves(i)) return;
   for (const Instruction* operand : i.operands()) {
     if (IsSpread(*operand) && !IsUniform(*operand)) path.ops += kSpreadOps;
   }
@@ -79,9 +106,10 @@ const Instruction* FollowFusion(const Instruction& fusion, Path& path) {
   return fusion.operand(path.from->attributes().Int(Attr::kParameterNumber));
 }
 
-// Whether it is in memory regardless of fusion.
+// Whether it is in memory regardless of fusion, or takes none.
 bool IsInMemory(const Instruction& i) {
   switch (i.opcode()) {
+    case Opcode::kIota:
     case Opcode::kParameter:
     case Opcode::kGetTupleElement:
     case Opcode::kConstant:
@@ -123,7 +151,8 @@ const Instruction* FollowToDot(const Instruction* value, Path& path, int& operan
       operand = user->operand(0) == value ? 0 : 1;
       return user;
     }
-    if (ArrayOf(*user) != value) return nullptr;
+    const bool shifts = MayTakeHalves(*user) && user->operand(1) == value;
+    if (ArrayOf(*user) != value && !shifts) return nullptr;
     Count(*user, path);
     value = user;
   }
@@ -137,7 +166,8 @@ bool MayBePrologue(const Instruction& producer, const Instruction& consumer,
   // A number that all elements have in common.
   if (producer.IsConstant()) return producer.shape().rank() == 0;
   Path path;
-  if (!FollowToMemory(producer, path) || path.ops == 0) return false;
+  if (!FollowToMemory(producer, path)) return false;
+  if (path.ops == 0 && producer.opcode() != Opcode::kIota) return false;
   const Instruction* dot = &consumer;
   int operand = -1;
   if (consumer.opcode() == Opcode::kFusion) {

@@ -222,7 +222,7 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   at.a = e.Arg(operands.a);
   at.b = e.Arg(operands.b);
   if (!schedule.pack_a) at.a = e.Offset(at.a, problem.a_first * e.a_bytes);
-  if (schedule.b != GemmB::kPrepacked) at.b = e.Offset(at.b, problem.b_first * e.b_bytes);
+  if (schedule.b != GemmB::kPrepacked) at.b = e.Offset(at.b, e.BytesOfB(problem.b_first));
   if (schedule.scratch_bytes > 0) at.scratch = e.Arg(operands.scratch);
   const bool has_edges = problem.m % schedule.mr != 0 || e.n_vectors % schedule.nv != 0 || e.ragged;
   if (shares || (in_registers && has_edges)) {

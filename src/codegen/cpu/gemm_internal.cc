@@ -37,8 +37,8 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
   shape.n_panels = Int(schedule.n_panels);
   shape.block_n = Int(schedule.block_n);
   shape.k_blocks = Int(schedule.k_blocks);
-  shape.b_step = Int(problem.b_k * b_bytes);
-  shape.b_column = Int(problem.b_n * b_bytes);
+  shape.b_step = Int(BytesOfB(problem.b_k));
+  shape.b_column = Int(BytesOfB(problem.b_n));
   if (schedule.pack_a && schedule.a_row_bytes == 0) {
     const int64_t step = schedule.mr * element_bytes;
     SetShapeOfA(element_bytes, step, steps * step, (schedule.row_tiles - 1) * steps * step);
@@ -104,6 +104,9 @@ Value* Emitter::LoadElements(Side side, int lanes, const GemmPlace& place, Value
   const ElementType from = TypeOf(side);
   const GemmPrologue* prologue = PrologueOf(side);
   const MathOptions options{s.fma, s.f16};
+  if (side == Side::kB && p.HasHalves()) {
+    return prologue->compute(b, LoadHalves(lanes, place.pointer), lanes, place, mask);
+  }
   const llvm::Align align(static_cast<uint64_t>(ByteWidth(from)));
   llvm::Type* type = MemoryType(b.getContext(), from);
   if (lanes > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(lanes));
@@ -116,6 +119,29 @@ Value* Emitter::LoadElements(Side side, int lanes, const GemmPlace& place, Value
   Value* value = prologue->compute(b, loaded, lanes, place, mask);
   if (mask == nullptr) return value;
   return b.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
+}
+
+// Each lane has the word that its half is in, and shifts it.
+Value* Emitter::LoadHalves(int lanes, Value* pointer) {
+  const int in_word = std::min(lanes, 8), words = lanes / in_word;
+  auto vector_of = [&](llvm::Type* type, int count) {
+    return llvm::FixedVectorType::get(type, static_cast<unsigned>(count));
+  };
+  llvm::Type* word = b.getIntNTy(static_cast<unsigned>(4 * in_word));
+  Value* loaded = Load(vector_of(word, words), pointer, 1);
+  loaded = b.CreateZExt(loaded, vector_of(b.getInt32Ty(), words));
+  std::vector<int> of_lane;
+  std::vector<llvm::Constant*> left, right;
+  for (int lane = 0; lane < lanes; ++lane) {
+    of_lane.push_back(lane / in_word);
+    const auto bit = static_cast<uint32_t>(4 * (lane % in_word));
+    left.push_back(b.getInt32(28 - bit));
+    right.push_back(b.getInt32(bit));
+  }
+  Value* spread = b.CreateShuffleVector(loaded, of_lane);
+  if (IsSigned(p.b_half))
+    return b.CreateAShr(b.CreateShl(spread, llvm::ConstantVector::get(left)), 28);
+  return b.CreateAnd(b.CreateLShr(spread, llvm::ConstantVector::get(right)), 15);
 }
 
 Value* Emitter::LoadVector(Value* pointer, Value* mask, bool aligned) {
@@ -205,6 +231,14 @@ Value* Emitter::BatchOffset(const std::vector<Value*>& indices,
   return offset;
 }
 
+Value* Emitter::BatchOffsetB(const std::vector<Value*>& indices) {
+  Value* offset = Int(0);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    offset = Add(offset, Scale(indices[i], BytesOfB(p.batch[i].b)));
+  }
+  return offset;
+}
+
 Value* Emitter::KCount(Value* k_block, int64_t total, int64_t in_block) {
   if (s.k_blocks == 1) return Int(total);
   if (total % in_block == 0) return Int(in_block);
@@ -217,8 +251,9 @@ Value* Emitter::KOffsetA(Value* k_block) {
 }
 
 Value* Emitter::KOffsetB(Value* k_block) {
+  if (p.HasHalves() && p.k_outer.empty()) return Scale(k_block, BytesOfB(s.kc * p.b_k));
   if (p.k_outer.empty()) return Multiply(Scale(k_block, s.kc * group), shape.b_step);
-  return Scale(k_block, s.kc / s.InnerSteps(p) * p.k_outer[0].b * b_bytes);
+  return Scale(k_block, s.kc / s.InnerSteps(p) * BytesOfB(p.k_outer[0].b));
 }
 
 Value* Emitter::PackedBOffset(Value* batch, Value* k_block, Value* panel, Value* k_count) {
@@ -270,6 +305,11 @@ Status Check(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
   if (outer_words &&
       (s.b == kernel::GemmB::kInPlace || !(s.pack_a || kernel::HasWordsOfA(p, s.unit)))) {
     return InvalidArgument("a gemm of words needs packed operands: ", p);
+  }
+  const bool whole_vectors =
+      s.kind == kernel::GemmKind::kOuter && p.b_n == 1 ? p.n % s.lanes == 0 : p.k % s.lanes == 0;
+  if (p.HasHalves() && (s.unit != kernel::GemmUnit::kElement || !whole_vectors)) {
+    return InvalidArgument("a gemm of halves of bytes needs whole vectors of them: ", p);
   }
   if (s.items < 1 || s.mr < 1 || s.nv < 1) return InvalidArgument("incomplete gemm schedule");
   return OkStatus();

@@ -50,6 +50,10 @@ struct Emitter {
   llvm::IRBuilder<> b;
   int64_t element_bytes;     // of sums, C and packed operands
   int64_t a_bytes, b_bytes;  // of A and B as they come
+  // Of so many elements of B, whole bytes of them.
+  int64_t BytesOfB(int64_t elements) const {
+    return p.HasHalves() ? elements / 2 : elements * b_bytes;
+  }
   llvm::Type* element;
   llvm::FixedVectorType* vector;
   // What packed operands have in the place of an element and a vector of k: `group` elements each,
@@ -91,6 +95,8 @@ struct Emitter {
   // mask is not set.
   enum class Side { kA, kB };
   llvm::Value* LoadElements(Side side, int lanes, const GemmPlace& place, llvm::Value* mask);
+  // As s32, as many numbers of four bits as a vector has.
+  llvm::Value* LoadHalves(int lanes, llvm::Value* pointer);
   llvm::Value* LoadB(int lanes, const GemmPlace& place, llvm::Value* mask) {
     return LoadElements(Side::kB, lanes, place, mask);
   }
@@ -154,6 +160,7 @@ struct Emitter {
   std::vector<llvm::Value*> BatchIndices(llvm::Value* linear);
   llvm::Value* BatchOffset(const std::vector<llvm::Value*>& indices,
                            int64_t kernel::GemmBatchDimension::*stride, int64_t bytes);
+  llvm::Value* BatchOffsetB(const std::vector<llvm::Value*>& indices);
   // Steps and elements of k in block `k_block`, and how far A or B is there from where the first
   // one begins; in bytes.
   llvm::Value* KCount(llvm::Value* k_block) { return KCount(k_block, steps, s.kc); }

@@ -136,7 +136,9 @@ class Prologue {
     auto number = [&](int64_t n) { return b.getInt64(static_cast<uint64_t>(n)); };
     llvm::Value* rest = b.CreateSub(b.CreatePtrToInt(pointer, b.getInt64Ty()),
                                     b.CreatePtrToInt(begin_, b.getInt64Ty()));
-    rest = b.CreateUDiv(rest, number(ByteWidth(NodeOf(prologue_.load).type)));
+    rest = prologue_.half.valid()
+               ? b.CreateShl(rest, 1)
+               : b.CreateUDiv(rest, number(ByteWidth(NodeOf(prologue_.load).type)));
     for (size_t i = 0; i < last; ++i) {
       if (wanted(i)) points[i] = b.CreateUDiv(rest, number(axes[i].stride));
       if (i + 1 < last) rest = b.CreateURem(rest, number(axes[i].stride));
@@ -150,7 +152,13 @@ class Prologue {
                          begun_.lanes == lanes;
     if (!goes_on) BeginAt(b, place.pointer, lanes, mask);
     IdVector<kernel::NodeId, llvm::Value*> values(stage_.nodes.size());
-    values[prologue_.load] = loaded;
+    if (prologue_.half.valid()) {
+      half_ = loaded;
+      const ElementType half = NodeOf(prologue_.half).type;
+      values[prologue_.half] = EmitConvert(b, loaded, ElementType::kS32, half, MathOf(cpu_));
+    } else {
+      values[prologue_.load] = loaded;
+    }
     for (size_t i = 0; i < others_.size(); ++i) {
       values[prologue_.others[i]] =
           goes_on ? Further(b, i, place.columns, mask) : begun_.others[i].value;
@@ -220,6 +228,9 @@ class Prologue {
     if (n.kind == kernel::Node::Kind::kConstant) {
       return value = Splat(b, ConstantOf(b.getContext(), *n.literal), lanes);
     }
+    if (n.opcode == Opcode::kConvert && prologue_.half.valid() && n.operands[0] == prologue_.half) {
+      return value = EmitConvert(b, half_, ElementType::kS32, n.type, MathOf(cpu_));
+    }
     std::vector<llvm::Value*> operands;
     std::vector<ElementType> types;
     for (kernel::NodeId o : n.operands) {
@@ -235,6 +246,7 @@ class Prologue {
 
   std::string Text(kernel::NodeId node) const {
     const kernel::Node& n = stage_.nodes[node];
+    if (node == prologue_.half) return Cat(TypeName(n.type), " half of ", Text(prologue_.load));
     if (node == prologue_.load) {
       std::string text(TypeName(n.type));
       // By its place others are found.
@@ -263,6 +275,7 @@ class Prologue {
   const target::Cpu& cpu_;
   std::vector<uint64_t> args_;        // of the other loads
   llvm::Value* begin_ = nullptr;      // the first element's address
+  llvm::Value* half_ = nullptr;       // of halves of bytes, the elements as s32
   std::vector<llvm::Value*> others_;  // numbers, or where arrays begin
   Begun begun_;
   GemmPrologue code_;

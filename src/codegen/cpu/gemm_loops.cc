@@ -154,7 +154,7 @@ class GemmLoops {
     SetBatch(e_.Scale(outer_batch_, s_.row_batches));
     Value* b = b_;
     if (s_.b != GemmB::kPrepacked) {
-      b = e_.Offset(b, e_.BatchOffset(indices_, &GemmBatchDimension::b, e_.b_bytes));
+      b = e_.Offset(b, e_.BatchOffsetB(indices_));
     }
     e_.Loop(e_.Int(0), e_.shape.k_blocks, 1, "k.block",
             [&](Value* k_block) { Block(b, k_block, tiles, panels); });
@@ -231,7 +231,7 @@ class GemmLoops {
     }
     b_panel_ = e_.Offset(b, s_.head_rows() * s_.nv * e_.b_vector_bytes);
     if (s_.b == GemmB::kInPlace && s_.kind == GemmKind::kOuter) {
-      b_panel_ = e_.Offset(b, e_.Scale(vector_, s_.lanes * e_.b_bytes));
+      b_panel_ = e_.Offset(b, e_.Scale(vector_, e_.BytesOfB(s_.lanes)));
     }
     if (s_.b == GemmB::kPrepacked && s_.prefetch_b) next_panel_ = NextPrepacked();
   }
@@ -281,7 +281,7 @@ class GemmLoops {
     o.k = k_;
     const bool in_place = s_.b == GemmB::kInPlace;
     o.b_packed = !in_place;
-    o.b_vector = s_.lanes * (in_place ? e_.b_bytes : e_.b_word_bytes);
+    o.b_vector = in_place ? e_.BytesOfB(s_.lanes) : s_.lanes * e_.b_word_bytes;
     if (s_.kind == GemmKind::kInner) {
       InnerTiles(o);
     } else {
@@ -402,7 +402,7 @@ class GemmLoops {
     if (!s_.prefetch_b) return;
     const int64_t steps = kernel::IsTile(s_.unit) ? kernel::kTileSteps : e_.unroll;
     const int64_t vector_bytes =
-        s_.lanes * (s_.b == GemmB::kPrepacked ? e_.b_word_bytes : e_.b_bytes);
+        s_.b == GemmB::kPrepacked ? s_.lanes * e_.b_word_bytes : e_.BytesOfB(s_.lanes);
     const int64_t row_bytes = s_.nv * vector_bytes;
     const int64_t tiles = s_.items_along_m ? s_.m_tiles : s_.block_m;
     if (s_.b == GemmB::kPrepacked) {
@@ -472,7 +472,7 @@ class GemmLoops {
     Value* first = e_.Scale(vector_, s_.lanes);
     Value* count = e_.Int(s_.nv * s_.lanes);
     if (e_.ragged) count = e_.Min(count, e_.b.CreateSub(e_.Int(p_.n), first));
-    const int64_t column_bytes = p_.b_n * e_.b_bytes;
+    const int64_t column_bytes = e_.BytesOfB(p_.b_n);
     e_.Loop(e_.Int(0), count, s_.nr, "column", [&](Value* j) {
       Value* column = e_.Add(first, j);
       o.columns.clear();
@@ -491,7 +491,7 @@ class GemmLoops {
         const int64_t groups = CeilDiv(kInnerAheadBytes, s_.nr * column_bytes);
         Value* last = e_.Int(std::max<int64_t>(p_.n - s_.nr, 0));
         Value* ahead = e_.Min(e_.Add(column, e_.Int(groups * s_.nr)), last);
-        const int64_t step = s_.nr * s_.lanes * e_.b_bytes;
+        const int64_t step = s_.nr * e_.BytesOfB(s_.lanes);
         o.prefetch = {{.pointer = e_.Offset(b_panel_, e_.Scale(ahead, column_bytes)),
                        .step = e_.Int(step),
                        .lines = CeilDiv(step, kLineBytes),

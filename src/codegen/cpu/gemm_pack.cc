@@ -80,7 +80,7 @@ constexpr int64_t kPrefetchSteps = 8;
 void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, Value* packed,
               Value* panel_bytes) {
   const int64_t row_bytes = e.s.nv * e.b_vector_bytes;
-  const int64_t source_bytes = e.s.lanes * e.b_bytes;
+  const int64_t source_bytes = e.BytesOfB(e.s.lanes);
   e.Loop(e.Int(0), e.StepsOf(k), 1, "pack", [&](Value* step) {
     Value* left = e.Left(k, step);
     Value* row = e.Offset(source, e.Multiply(e.Scale(step, e.group), e.shape.b_step));
@@ -146,7 +146,7 @@ void TransposeColumns(Emitter& e, const Columns& c) {
     Value* out = e.Offset(c.packed, e.Scale(v, e.b_vector_bytes));
     e.Loop(e.Int(0), c.k, narrow, "pack.k", [&](Value* step) {
       step = e.Min(step, e.b.CreateSub(c.k, e.Int(narrow)));
-      Value* at = e.Scale(step, e.b_bytes * e.group);
+      Value* at = e.p.HasHalves() ? e.b.CreateLShr(step, 1) : e.Scale(step, e.b_bytes * e.group);
       std::vector<Value*> pieces;
       for (Value* first : groups) {
         first = e.Offset(first, at);
@@ -207,7 +207,7 @@ void PackElements(Emitter& e, Value* source, Value* first_vector, Value* first_s
     Value* in = e.Offset(source, e.Multiply(column, e.shape.b_column));
     Value* out = e.Offset(packed, e.Scale(i, e.b_word_bytes));
     e.Loop(first_step, e.StepsOf(k), 1, "pack.k", [&](Value* step) {
-      const int64_t bytes = e.p.b_k * e.b_bytes;
+      const int64_t bytes = e.BytesOfB(e.p.b_k);
       Value* value = e.LoadAcross(kB, 1, e.Offset(in, e.Scale(step, e.group * bytes)), e.Int(bytes),
                                   nullptr, e.Left(k, step));
       e.b.CreateAlignedStore(value, e.Offset(out, e.Scale(step, width * e.b_word_bytes)),
@@ -288,7 +288,7 @@ void PackLevels(Emitter& e, size_t at, Value* turns, Value* source, Value* packe
   const int64_t row_bytes = e.s.nv * e.b_vector_bytes;
   e.Loop(e.Int(0), turns, 1, "pack.level", [&](Value* turn) {
     Value* inner = at + 1 < e.p.k_outer.size() ? e.Int(e.p.k_outer[at + 1].size) : nullptr;
-    PackLevels(e, at + 1, inner, e.Offset(source, e.Scale(turn, e.p.k_outer[at].b * e.b_bytes)),
+    PackLevels(e, at + 1, inner, e.Offset(source, e.Scale(turn, e.BytesOfB(e.p.k_outer[at].b))),
                e.Offset(packed, e.Scale(turn, below / e.group * row_bytes)), steps);
   });
 }
@@ -403,7 +403,7 @@ Status EmitGemmPackB(llvm::Function* function, const kernel::GemmProblem& proble
     return InvalidArgument("the gemm schedule does not prepack B");
   }
   Emitter e(function, problem, schedule, nullptr, prologue);
-  Value* from = e.Offset(e.Arg(source), problem.b_first * e.b_bytes);
+  Value* from = e.Offset(e.Arg(source), e.BytesOfB(problem.b_first));
   Value* to = e.Arg(packed);
   // An item is one panel of one block of k.
   const int64_t per_batch = schedule.k_blocks * schedule.n_panels;
@@ -414,7 +414,7 @@ Status EmitGemmPackB(llvm::Function* function, const kernel::GemmProblem& proble
         schedule.k_blocks == 1 ? e.Int(0) : e.b.CreateURem(outer, e.Int(schedule.k_blocks));
     Value* batch = e.b.CreateUDiv(item, e.Int(per_batch));
     std::vector<Value*> indices = e.BatchIndices(e.Scale(batch, schedule.row_batches));
-    Value* in = e.Offset(from, e.BatchOffset(indices, &kernel::GemmBatchDimension::b, e.b_bytes));
+    Value* in = e.Offset(from, e.BatchOffsetB(indices));
     in = e.Offset(in, e.KOffsetB(k_block));
     Value* out = e.Offset(to, e.PackedBOffset(batch, k_block, panel, e.KCount(k_block)));
     gemm::EmitPackPanels(e, in, panel, e.Int(1), e.KElements(k_block), out, e.Int(0));

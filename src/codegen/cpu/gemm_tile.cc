@@ -131,7 +131,7 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
   for (size_t i = e.p.k_outer.size(); i-- > 0;) {
     const kernel::GemmSumLevel& level = e.p.k_outer[i];
     int64_t a = o.a_packed ? a_k * below : level.a * e.a_bytes;
-    int64_t b = o.b_packed ? b_k * below : level.b * e.b_bytes;
+    int64_t b = o.b_packed ? b_k * below : e.BytesOfB(level.b);
     below *= level.size;
     Known& inner = known.back();
     if (a == inner.a * inner.size && b == inner.b * inner.size) {
@@ -285,7 +285,7 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
   // Behind them the sums of the rows' bytes.
   if (flips) accumulators.resize(static_cast<size_t>(mr * (nr + 1)), accumulators[0]);
   std::vector<Cursor> cursors =
-      CursorsOf(o, e.Int(elements * e.a_bytes), e.Int(elements * e.b_bytes));
+      CursorsOf(o, e.Int(elements * e.a_bytes), e.Int(e.BytesOfB(elements)));
   auto step = [&](Value* mask) {
     Value* a = cursors[0].pointer;
     Value* b = cursors[1].pointer;

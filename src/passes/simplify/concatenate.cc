@@ -195,6 +195,107 @@ Instruction* OfDynamicSlices(Instruction* i) {
   return Make(i, Opcode::kReshape, {gather});
 }
 
+// Whether x is `op(y, number)`.
+bool IsWithNumber(const Instruction* x, Opcode opcode, int64_t number) {
+  if (x->opcode() != opcode) return false;
+  const std::optional<Literal> splat = SplatOf(x->operand(1));
+  return splat && splat->AsInt(0) == number;
+}
+
+// The byte of which `low` and `high` are the halves; null if they are not, or are signed.
+Instruction* UnsignedByteOf(const Instruction* low, const Instruction* high) {
+  if (low->shape().type() != ElementType::kU8 || !IsWithNumber(low, Opcode::kAnd, 15) ||
+      !IsWithNumber(high, Opcode::kShiftRightLogical, 4)) {
+    return nullptr;
+  }
+  return low->operand(0) == high->operand(0) ? low->operand(0) : nullptr;
+}
+Instruction* SignedByteOf(const Instruction* low, const Instruction* high) {
+  if (low->shape().type() != ElementType::kS8 ||
+      !IsWithNumber(low, Opcode::kShiftRightArithmetic, 4) ||
+      !IsWithNumber(high, Opcode::kShiftRightArithmetic, 4)) {
+    return nullptr;
+  }
+  const Instruction* shifted = low->operand(0);
+  if (!IsWithNumber(shifted, Opcode::kShiftLeft, 4)) return nullptr;
+  return shifted->operand(0) == high->operand(0) ? high->operand(0) : nullptr;
+}
+
+// Both halves of each byte side by side, as a bitcast-convert to numbers of four bits gives them:
+// with signs where the bytes have them.
+Instruction* HalvesOf(Instruction* at, Instruction* bytes, const std::vector<int64_t>& dims) {
+  const bool is_signed = IsSigned(bytes);
+  const Shape shape = ShapeOf(ElementType::kU8, dims), with_sign = ShapeOf(ElementType::kS8, dims);
+  const std::vector<int64_t> flat(dims.begin(), dims.end() - 1);
+  if (is_signed) {
+    bytes = MakeShaped(at, WithType(bytes->shape(), ElementType::kU8), Opcode::kBitcastConvert,
+                       {bytes});
+  }
+  bytes = MakeShaped(at, ShapeOf(ElementType::kU8, flat), Opcode::kReshape, {bytes});
+  Ints places(flat.size());
+  std::iota(places.begin(), places.end(), 0);
+  const auto last = static_cast<int64_t>(flat.size());
+  Instruction* spread =
+      MakeShaped(at, shape, Opcode::kBroadcast, {bytes}, {{Attr::kDimensions, std::move(places)}});
+  Instruction* by = MakeShaped(at, shape, Opcode::kIota, {}, {{Attr::kIotaDimension, last}});
+  by = MakeShaped(at, shape, Opcode::kMultiply, {by, SplatNumber(at, shape, 4)});
+  Instruction* halves = MakeShaped(at, shape, Opcode::kShiftRightLogical, {spread, by});
+  halves = MakeShaped(at, shape, Opcode::kAnd, {halves, SplatNumber(at, shape, 15)});
+  if (!is_signed) return halves;
+  Instruction* four = SplatNumber(at, with_sign, 4);
+  halves = MakeShaped(at, with_sign, Opcode::kBitcastConvert, {halves});
+  halves = MakeShaped(at, with_sign, Opcode::kShiftLeft, {halves, four});
+  return MakeShaped(at, with_sign, Opcode::kShiftRightArithmetic, {halves, four});
+}
+
+// What is made of halves of bytes, or of numbers beside them, as `low` and `high` are of each of
+// two; of `dims`, of which the last is the pair. Null where it is anything else.
+Instruction* OfHalves(Instruction* at, Instruction* low, Instruction* high,
+                      const std::vector<int64_t>& dims, int depth = 0) {
+  constexpr int kDeepest = 6;
+  const ElementType type = low->shape().type();
+  Instruction* byte = UnsignedByteOf(low, high);
+  if (!byte) byte = SignedByteOf(low, high);
+  if (byte) {
+    return HalvesOf(at, byte, dims);
+  }
+  if (depth == kDeepest || low->opcode() != high->opcode() || high->shape().type() != type) {
+    return nullptr;
+  }
+  const bool is_convert = low->opcode() == Opcode::kConvert;
+  const bool is_binary = IsElementwise(low->opcode()) && low->operand_count() == 2 &&
+                         low->attributes() == high->attributes();
+  if (!is_convert && !is_binary) return nullptr;
+  std::vector<Instruction*> operands = {
+      OfHalves(at, low->operand(0), high->operand(0), dims, depth + 1)};
+  if (!operands[0]) return nullptr;
+  if (is_binary) {
+    Instruction *number = low->operand(1), *other = high->operand(1);
+    if (!IsSpread(number) || !IsSame(number, other)) return nullptr;
+    const Shape shape = ShapeOf(number->shape().type(), dims);
+    operands.push_back(Spread(at, shape, ScalarOf(at, number)));
+  }
+  return MakeShaped(at, ShapeOf(type, dims), low->opcode(), std::move(operands), low->attributes());
+}
+
+// concatenate(f(x & 15), f(x >> 4)) => f((broadcast(x) >> 4 * iota) & 15)   where x is of u8, and a
+// pair of halves the last dimension; f converts, and has numbers for its right operands
+// concatenate(f((x << 4) >> 4), f(x >> 4)) => f((((broadcast(x) >> 4 * iota) & 15) << 4) >> 4)   of
+// s8 the same
+Instruction* OfHalves(Instruction* i) {
+  const int64_t last = i->shape().rank() - 1;
+  if (i->operand_count() != 2 || i->dimensions()[0] != last || i->shape().dim(last) != 2 ||
+      !i->shape().is_static()) {
+    return nullptr;
+  }
+  Instruction *low = i->operand(0), *high = i->operand(1);
+  for (Instruction** x : {&low, &high}) {
+    if ((*x)->opcode() == Opcode::kReshape) *x = (*x)->operand(0);
+  }
+  if (!low->shape().SameDimensions(high->shape())) return nullptr;
+  return OfHalves(i, low, high, i->shape().dims());
+}
+
 }  // namespace
 
 Instruction* ConcatenateRules(Instruction* i) {
@@ -225,6 +326,7 @@ Instruction* ConcatenateRules(Instruction* i) {
   if (Instruction* moved = OfTransposes(i)) return moved;
   if (Instruction* stacked = OfScalars(i)) return stacked;
   if (Instruction* gathered = OfDynamicSlices(i)) return gathered;
+  if (Instruction* halves = OfHalves(i)) return halves;
   return i->operand_count() == 2 ? AsPad(i, d) : nullptr;
 }
 

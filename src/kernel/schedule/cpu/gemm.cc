@@ -30,6 +30,7 @@ int64_t RowsWorthPacking(GemmUnit unit) { return GroupOf(unit) == 4 ? 2 : 4; }
 
 // The unit for the operands' types, where it has words of them.
 GemmUnit ChooseUnit(const target::Cpu& cpu, const GemmProblem& p) {
+  if (p.HasHalves()) return GemmUnit::kElement;
   const GemmUnit unit = UnitFor(cpu, p.type, p.FactorOfA(), p.FactorOfB());
   // Words do not reach from one level of a sum into the next.
   const int64_t whole = GemmSchedule{.unit = unit}.whole();
@@ -456,6 +457,7 @@ std::string GemmProblem::ToString() const {
   if (FactorOfA() != TypeOfA() || FactorOfB() != TypeOfB()) {
     out += Cat(" factors ", TypeName(FactorOfA()), " and ", TypeName(FactorOfB()));
   }
+  if (HasHalves()) out += Cat(" b of ", TypeName(b_half), " in halves");
   if (a_first != 0 || b_first != 0) out += Cat(" from ", a_first, " and ", b_first);
   if (b_constant) out += " b constant";
   return out;

@@ -42,6 +42,9 @@ struct GemmProblem {
   // Of operands that are computed from what is in memory, a type that has all values of theirs.
   ElementType a_factor = ElementType::kInvalid;
   ElementType b_factor = ElementType::kInvalid;
+  // Where there are two elements of B in each byte, the first in its lower half: their type. B's
+  // strides are those of elements then.
+  ElementType b_half = ElementType::kInvalid;
   int64_t m = 1;
   int64_t n = 1;
   int64_t k = 1;
@@ -80,6 +83,7 @@ struct GemmProblem {
   bool IsLinearB() const;
   ElementType TypeOfA() const { return a_type == ElementType::kInvalid ? type : a_type; }
   ElementType TypeOfB() const { return b_type == ElementType::kInvalid ? type : b_type; }
+  bool HasHalves() const { return b_half != ElementType::kInvalid; }
   // The narrowest known types that have all values of A and B.
   ElementType FactorOfA() const { return a_factor == ElementType::kInvalid ? TypeOfA() : a_factor; }
   ElementType FactorOfB() const { return b_factor == ElementType::kInvalid ? TypeOfB() : b_factor; }
