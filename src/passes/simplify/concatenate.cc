@@ -266,12 +266,12 @@ Instruction* OfHalves(Instruction* at, Instruction* low, Instruction* high,
   const bool is_binary = IsElementwise(low->opcode()) && low->operand_count() == 2 &&
                          low->attributes() == high->attributes();
   if (!is_convert && !is_binary) return nullptr;
+  Instruction* number = is_binary ? low->operand(1) : nullptr;
+  if (number && (!IsSpread(number) || !IsSame(number, high->operand(1)))) return nullptr;
   std::vector<Instruction*> operands = {
       OfHalves(at, low->operand(0), high->operand(0), dims, depth + 1)};
   if (!operands[0]) return nullptr;
-  if (is_binary) {
-    Instruction *number = low->operand(1), *other = high->operand(1);
-    if (!IsSpread(number) || !IsSame(number, other)) return nullptr;
+  if (number) {
     const Shape shape = ShapeOf(number->shape().type(), dims);
     operands.push_back(Spread(at, shape, ScalarOf(at, number)));
   }
