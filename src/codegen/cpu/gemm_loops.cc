@@ -202,10 +202,13 @@ class GemmLoops {
     };
     if (s_.panels_inner) {
       if (s_.b == GemmB::kPackPanel) pack(panels.first, panels.count);
-      e_.Loop(e_.Int(0), tiles.count, 1, "tile", [&](Value* i) {
+      e_.Loop(e_.Int(0), tiles.count, s_.group_m, "tile", [&](Value* first) {
         e_.Loop(e_.Int(0), panels.count, 1, "panel", [&](Value* j) {
           SetPanel(e_.Add(panels.first, j), panel_b(j));
-          Tile(k_first, tiles.first, i, j);
+          if (s_.group_m == 1) return Tile(k_first, tiles.first, first, j);
+          Value* end = e_.Min(e_.Add(first, e_.Int(s_.group_m)), tiles.count);
+          e_.Loop(first, end, 1, "tile.of.group",
+                  [&](Value* i) { Tile(k_first, tiles.first, i, j); });
         });
       });
       return;

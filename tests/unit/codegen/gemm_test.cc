@@ -124,7 +124,7 @@ TEST(CodegenGemm, Blocks) {
   for (const target::Cpu& cpu : GemmCpus()) {
     for (GemmB b : {GemmB::kInPlace, GemmB::kPackPanel, GemmB::kPrepacked}) {
       for (bool pack_a : {false, true}) {
-        for (int variant = 0; variant < 4; ++variant) {
+        for (int variant = 0; variant < 5; ++variant) {
           for (Epilogue epilogue :
                {Epilogue::kNone, Epilogue::kInPlaceResidual, Epilogue::kShortResidual}) {
             GemmProblem p = GemmProblem::RowMajor(kF32, 53, 151, 90, 2);
@@ -139,6 +139,7 @@ TEST(CodegenGemm, Blocks) {
                    s.block_n = 2;
                    s.kc = variant == 0 ? 90 : variant == 1 ? 30 : 32;
                    s.panels_inner = variant >= 2;
+                   s.group_m = variant == 4 ? 2 : 1;
                    s.items_along_m = variant % 2 == 0;
                  }});
           }
@@ -413,6 +414,10 @@ TEST(CodegenGemm, SixteenRegisters) {
   for (auto [m, n, k] : {std::tuple(200, 200, 200), {128, 128, 128}, {16, 768, 768}}) {
     EXPECT_EQ(choose(cpu, m, n, k).b, GemmB::kInPlace);
   }
+  // Groups of tiles meet a panel that stays in the first cache beside them.
+  EXPECT_GT(choose(cpu, 784, 512, 128).group_m, 8);
+  EXPECT_EQ(choose(cpu, 784, 512, 512).group_m, 1);
+  EXPECT_EQ(choose(wide, 784, 512, 128).group_m, 1);
 }
 
 // Beside a left operand in the third cache a thread waits for one panel of a constant only, and

@@ -267,6 +267,16 @@ void CutSum(int64_t k, GemmSchedule& s) {
   if (k > 2048) s.kc = RoundUp(CeilDiv(k, CeilDiv(k, 768)), 2);
 }
 
+// Tiles that meet a short panel one after another: the panel stays in the first cache, and the
+// tiles stay in the second one, with the block's other panels. Each of them is a short part of A.
+int64_t ChooseGroup(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
+  const bool is_plain = s.unit == GemmUnit::kElement && s.b == GemmB::kPackPanel;
+  if (HasWideVectors(cpu) || !is_plain || !p.k_outer.empty()) return 1;
+  const int64_t step_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
+  if (s.kc * step_bytes > cpu.l1_bytes / 3) return 1;
+  return cpu.l2_bytes / 8 / (s.mr * s.kc * ByteWidth(p.type));
+}
+
 void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   // A that is read across costs more than its packing once some panels have met it.
   s.pack_a = p.a_k != 1 && p.k > 1 && p.m > 1 && CeilDiv(p.n, s.lanes) >= 16;
@@ -311,6 +321,7 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
       s.prefetch_b = s.b == GemmB::kPrepacked;
       CutSum(k, s);
       s.block_n = std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * row_bytes));
+      s.group_m = ChooseGroup(cpu, p, s);
       s.items_along_m = true;
       // Each item has room for a packed panel.
       if (s.b == GemmB::kPackPanel) items = 16;
@@ -490,7 +501,8 @@ std::string GemmSchedule::ToString() const {
   if (pack_a) out += " pack-a";
   if (row_batches > 1) out += Cat(" rows of ", row_batches);
   out += Cat(" tiles ", m_tiles, "/", block_m, " panels ", n_panels, "/", block_n, " k ", k_blocks,
-             "*", kc, panels_inner ? " panels-inner" : "", items_along_m ? " items-along-m" : "",
+             "*", kc, panels_inner ? " panels-inner" : "",
+             group_m > 1 ? Cat(" groups of ", group_m) : "", items_along_m ? " items-along-m" : "",
              prefetch_b ? " prefetch" : "", fma ? "" : " no-fma", " unroll ", unroll, " items ",
              items, " scratch ", scratch_bytes);
   return out;
@@ -506,6 +518,7 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   s.n_panels = CeilDiv(vectors, s.nv);
   s.block_m = std::clamp<int64_t>(s.block_m, 1, s.m_tiles);
   s.block_n = std::clamp<int64_t>(s.block_n, 1, s.n_panels);
+  s.group_m = s.panels_inner ? std::clamp<int64_t>(s.group_m, 1, s.m_tiles) : 1;
   const int64_t k = s.Steps(p);
   s.has_head = s.kind == GemmKind::kOuter && FlipsBytes(p, s.unit);
   const int64_t together = IsTile(s.unit) && p.k_outer.empty() ? kTileSteps : s.InnerSteps(p);

@@ -142,6 +142,8 @@ struct GemmSchedule {
   int64_t block_n = 1;
   bool items_along_m = false;
   bool panels_inner = false;
+  // With panels_inner so many tiles meet a panel one after another, before the next panel.
+  int64_t group_m = 1;
   // The steps of the sum are cut into blocks of kc (whole steps of the outermost level, where there
   // are several), each summed on its own and added to the sum of those before.
   int64_t kc = 1;
@@ -205,8 +207,8 @@ int64_t PackedWordBytes(const GemmProblem& problem, GemmUnit unit);
 bool FlipsBytes(const GemmProblem& problem, GemmUnit unit);
 
 // Derives counts and sizes from what was chosen: kind, unit, b, pack_a, mr, nv, nr, by_columns,
-// block_m, block_n, items_along_m, panels_inner, kc, unroll and prefetch_b. ChooseGemmSchedule ends
-// with it; tests and tuners call it after changing a choice.
+// block_m, block_n, items_along_m, panels_inner, group_m, kc, unroll and prefetch_b.
+// ChooseGemmSchedule ends with it; tests and tuners call it after changing a choice.
 void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
                           GemmSchedule& schedule);
 
