@@ -182,6 +182,70 @@ TEST(Prologues, OfScaledGroups) {
   }
 }
 
+// Two weights in each byte, with a scale for each group along the sum: by a bitcast-convert, and by
+// shifts, put side by side.
+TEST(Prologues, OfHalvesOfBytes) {
+  struct Form {
+    const char *byte, *number, *ops;  // from `q`, of bytes B, to `p`, of numbers P
+  };
+  constexpr Form kForms[] = {{"u8", "s4", "  p = s4P bitcast-convert(q)\n"},
+                             {"s8", "u4", "  p = u4P bitcast-convert(q)\n"},
+                             {"u8", "s8", R"(  fifteen = u8[] constant(15)
+  four = u8[] constant(4)
+  eight = s8[] constant(8)
+  fifteens = u8B broadcast(fifteen), dimensions={}
+  fours = u8B broadcast(four), dimensions={}
+  eights = s8B broadcast(eight), dimensions={}
+  l = u8B and(q, fifteens)
+  h = u8B shift-right-logical(q, fours)
+  ls = s8B convert(l)
+  hs = s8B convert(h)
+  lc = s8B subtract(ls, eights)
+  hc = s8B subtract(hs, eights)
+  lr = s8O reshape(lc)
+  hr = s8O reshape(hc)
+  p = s8P concatenate(lr, hr), dimensions={2}
+)"},
+                             {"s8", "s8", R"(  four = s8[] constant(4)
+  fours = s8B broadcast(four), dimensions={}
+  up = s8B shift-left(q, fours)
+  l = s8B shift-right-arithmetic(up, fours)
+  h = s8B shift-right-arithmetic(q, fours)
+  lr = s8O reshape(l)
+  hr = s8O reshape(h)
+  p = s8P concatenate(lr, hr), dimensions={2}
+)"}};
+  for (const Form& form : kForms) {
+    for (bool across : {false, true}) {
+      for (int64_t m : {1, 3, 9, 40}) {
+        auto shape = [&](std::vector<int64_t> sum, int64_t n) {
+          across ? sum.insert(sum.begin(), n) : sum.insert(sum.end(), n);
+          return Cat("[", Join(sum, ","), "]");
+        };
+        const std::string whole = shape({96}, 48), groups = shape({3, 32}, 48);
+        const std::string pairs = across ? "48,48" : "96,24";
+        std::string ops = form.ops;
+        for (auto [letter, dims] :
+             {std::pair("B", Cat("[", pairs, "]")), std::pair("O", Cat("[", pairs, ",1]")),
+              std::pair("P", Cat("[", pairs, ",2]"))}) {
+          for (size_t at; (at = ops.find(letter)) != std::string::npos;) ops.replace(at, 1, dims);
+        }
+        const bool fused = CheckText(Cat(
+            "HloModule halves\nENTRY main {\n  x = f32[", m, ",96] parameter(0)\n  q = ", form.byte,
+            "[", pairs, "] parameter(1)\n  s = f32", shape({3}, 48), " parameter(2)\n", ops,
+            "  w = ", form.number, whole, " reshape(p)\n  f = f32", whole, " convert(w)\n  g = f32",
+            groups, " reshape(f)\n  t = f32", groups, " broadcast(s), dimensions={0,",
+            across ? 1 : 2, "}\n  v = f32", groups, " multiply(g, t)\n  r = f32", whole,
+            " reshape(v)\n  ROOT d = f32[", m,
+            ",48] dot(x, r), lhs_contracting_dims={1}, rhs_contracting_dims={", across ? 1 : 0,
+            "}\n}\n"));
+        // Numbers of more rows are right wherever they are computed.
+        if (m <= 3 && !IsTestOfGpu()) EXPECT_TRUE(fused) << form.ops << across << m;
+      }
+    }
+  }
+}
+
 TEST(Prologues, WithEpilogues) {
   const char text[] = R"(HloModule both
 ENTRY main {
