@@ -54,7 +54,7 @@ Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, program::
           },
           [&](const kernel::CpuSortSchedule& s) { return EmitSort(session, function, k, s, cpu); },
           [&](const kernel::CpuGemm& s) {
-            return EmitGemmKernel(function, k, s, cpu, effort.own_gemm[id]);
+            return EmitGemmKernel(function, k, s, cpu, effort.own_gemm[id], effort.of_any_size[id]);
           },
           [&](const kernel::CpuBundle& s) {
             EmitBundle(session, function, lowered, s);
@@ -186,10 +186,14 @@ std::vector<Part> Deal(const LoweredProgram& lowered, const Effort& effort,
       if (gemm && weights[p] < 1) break;
       if (filled(p, cost) < filled(part, cost)) part = p;
     }
-    if (gemm && parts.size() > 1) {
+    const bool is_lone = IsLoneGemm(lowered.kernels[k]);
+    if (gemm && effort.own_gemm[k]) {
+      load[part] += kSharedGemmCost;
+    } else if (gemm && parts.size() > 1 && (!is_lone || effort.of_any_size[k])) {
       // The cost of a gemm alone has its code.
-      const int64_t shared = IsLoneGemm(lowered.kernels[k]) ? 0 : kSharedGemmCost;
-      const std::string name = SharedGemmFamily(gemm->contraction->problem, *gemm->schedule);
+      const int64_t shared = kSharedGemmCost;
+      const std::string name = SharedGemmFamily(gemm->contraction->problem, *gemm->schedule,
+                                                !is_lone, effort.of_any_size[k]);
       auto known = part_of_shared.find(name);
       if (known != part_of_shared.end() &&
           filled(known->second, cost) <= filled(part, cost + shared)) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "codegen/cpu/gemm.h"
 #include "codegen/cpu/gemm_kernel.h"
@@ -192,12 +193,15 @@ std::vector<program::KernelId> OfLittleTime(
   return kernels;
 }
 
+// Null if the kernel is no gemm.
+const kernel::CpuGemm* GemmOf(const kernel::ScheduledKernel& k) {
+  const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule);
+  return gemm && gemm->role == kernel::CpuGemm::Role::kGemm ? gemm : nullptr;
+}
+
 IdVector<program::KernelId, bool> OwnGemms(const LoweredProgram& lowered) {
   IdVector<program::KernelId, bool> own(lowered.kernels.size());
-  auto gemm_of = [&](program::KernelId k) {
-    const auto* gemm = std::get_if<kernel::CpuGemm>(&lowered.kernels[k].schedule);
-    return gemm && gemm->role == kernel::CpuGemm::Role::kGemm ? gemm : nullptr;
-  };
+  auto gemm_of = [&](program::KernelId k) { return GemmOf(lowered.kernels[k]); };
   bool any = false;
   for (program::KernelId k : own.ids()) {
     const kernel::CpuGemm* gemm = gemm_of(k);
@@ -206,7 +210,7 @@ IdVector<program::KernelId, bool> OwnGemms(const LoweredProgram& lowered) {
   }
   if (!any) return own;
   auto name_of = [](const kernel::CpuGemm& gemm) {
-    return SharedGemmName(gemm.contraction->problem, *gemm.schedule);
+    return SharedGemmFamily(gemm.contraction->problem, *gemm.schedule, true, false);
   };
   std::unordered_map<std::string, int> kernels;  // by their shared code
   for (program::KernelId k : own.ids()) {
@@ -214,6 +218,40 @@ IdVector<program::KernelId, bool> OwnGemms(const LoweredProgram& lowered) {
   }
   for (program::KernelId k : own.ids()) own[k] = own[k] && kernels[name_of(*gemm_of(k))] == 1;
   return own;
+}
+
+// Gemms of one family. One alone, or several of one size, have code of that size.
+void PlanSizes(const LoweredProgram& lowered, Effort& effort) {
+  struct Family {
+    std::vector<program::KernelId> kernels;
+    std::unordered_set<std::string> sizes;
+    bool has_lone = false;
+  };
+  std::unordered_map<std::string, Family> families;
+  for (program::KernelId k : lowered.kernels.ids()) {
+    const kernel::CpuGemm* gemm = GemmOf(lowered.kernels[k]);
+    if (!gemm || effort.own_gemm[k]) continue;
+    const kernel::Contraction& c = *gemm->contraction;
+    if (c.a_prologue && !gemm->schedule->pack_a) continue;
+    if (c.b_prologue && gemm->schedule->b != kernel::GemmB::kPrepacked) continue;
+    const bool is_lone = IsLoneGemm(lowered.kernels[k]);
+    const auto name = [&](bool of_any_size) {
+      return SharedGemmFamily(c.problem, *gemm->schedule, !is_lone, of_any_size);
+    };
+    const std::string name_of_any = name(true);
+    if (name_of_any.empty()) continue;
+    Family& family = families[name_of_any];
+    family.kernels.push_back(k);
+    family.sizes.insert(name(false));
+    family.has_lone |= is_lone;
+  }
+  for (const auto& [name, family] : families) {
+    if (family.kernels.size() < 2 || (family.sizes.size() < 2 && !family.has_lone)) continue;
+    for (program::KernelId k : family.kernels) {
+      effort.of_any_size[k] = true;
+      if (IsLoneGemm(lowered.kernels[k])) effort.costs[k] = kFunctionCost;
+    }
+  }
 }
 
 void PlanShortened(const LoweredProgram& lowered, Effort& effort) {
@@ -245,15 +283,16 @@ void PlanQuickOfLarge(const LoweredProgram& lowered, bool all, bool emulates_gpu
     bool quick = !uses[k].looped && (emulates_gpu ? IsGpuNest(kernel) : IsElementwise(kernel)) &&
                  (all || ValuesOf(kernel.kernel, emulates_gpu) < kManyValues);
     effort.quick[k] = quick;
-    effort.costs[k] = (CostOf(kernel, 1) + GemmCostOf(kernel)) / (quick ? kQuickGain : 1);
+    const int64_t gemm = effort.of_any_size[k] ? 0 : GemmCostOf(kernel);
+    effort.costs[k] = (CostOf(kernel, 1) + gemm) / (quick ? kQuickGain : 1);
   }
 }
 
 }  // namespace
 
 bool IsLoneGemm(const kernel::ScheduledKernel& k) {
-  const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule);
-  return gemm && gemm->role == kernel::CpuGemm::Role::kGemm && gemm->contraction->c_param.valid();
+  const kernel::CpuGemm* gemm = GemmOf(k);
+  return gemm && gemm->contraction->c_param.valid();
 }
 
 Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool emulates_gpu) {
@@ -274,11 +313,13 @@ Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool
   effort.large = quick_anyway || (total > kLargeCost && optimization == Optimization::kAuto);
   effort.quick.assign(lowered.kernels.size(), false);
   effort.shortened.assign(lowered.kernels.size(), false);
+  effort.of_any_size.assign(lowered.kernels.size(), false);
   if (effort.large) {
     effort.own_gemm.assign(lowered.kernels.size(), false);
   } else {
     effort.own_gemm = OwnGemms(lowered);
   }
+  PlanSizes(lowered, effort);
   if (optimization == Optimization::kFull) return effort;
   PlanShortened(lowered, effort);
   if (effort.large) {

@@ -26,6 +26,9 @@ struct Effort {
   // Of each kernel of a CPU: a gemm that gains by code of its own, and would share its code with no
   // other kernel, so that LLVM has little more to do.
   IdVector<program::KernelId, bool> own_gemm;
+  // Of each kernel of a CPU: a gemm that shares its code with others of other sizes, or has no
+  // epilogue and shares it.
+  IdVector<program::KernelId, bool> of_any_size;
   // Of each kernel, about how long LLVM takes, in no unit.
   IdVector<program::KernelId, int64_t> costs;
 };

@@ -22,6 +22,8 @@ struct GemmCase {
   // Unless null, the module has another gemm already, this one with a change, and with an epilogue:
   // the two are expected to share their code.
   std::function<void(kernel::GemmProblem&, kernel::GemmSchedule&)> other;
+  // Both are of any size, and the other one has an epilogue only if this one has.
+  bool of_any_size = false;
 };
 
 // Expects that the gemm's results are right, the same bits for any pieces of its items, and that

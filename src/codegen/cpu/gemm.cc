@@ -21,8 +21,12 @@ using llvm::Value;
 
 namespace {
 
-// The rows of the tallest tile whose addresses fit into registers with what else its loop has.
-constexpr int kMostRows = 14;
+// The rows of the tallest tile whose addresses fit into registers with what else its loop has: one
+// step, or several, each of which has a pointer of its own.
+constexpr int kMostRows = 14, kMostRowsOfSteps = 6;
+// The vectors of a row of several steps: GPT-2 and BERT, whose tiles have three, took 5 % longer
+// where strides in A were no constants.
+constexpr int kMostVectorsOfSteps = 2;
 // With so many steps in a block, sums may go by way of memory.
 constexpr int64_t kLongBlock = 512;
 // A shared gemm's argument that the shape begins with.
@@ -66,26 +70,39 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
 
 // A gemm without the place of its results, shared by all kernels that differ in what they do with
 // these, because most of LLVM's work for them is the same. Gemms of whole panels of B share it with
-// others of any width, those of whole blocks of k and large tiles with others whose A has any
-// strides and any number of blocks, or is packed: what differs they are told (Shape). One of a
-// single long block takes the code of several where its module has that.
+// others of any width, those of whole blocks of k with others whose A has any strides and any
+// number of blocks, or is packed: what differs they are told (Shape). Where a program has others of
+// other sizes, they share it with these, too, unless panels are prefetched, and windows of a
+// convolution have any strides in A. One of a single long block takes the code of several where its
+// module has that. Of any size there is code that stores sums straight into C, too.
 class SharedGemm {
  public:
+  // With `of_any_size` it is shared by other sizes.
   SharedGemm(const kernel::GemmProblem& problem, const kernel::GemmSchedule& schedule,
-             const GemmOperands& reads)
+             const GemmOperands& reads, bool has_epilogue, bool of_any_size)
       : problem_(problem), schedule_(schedule), reads_(reads) {
     problem_.a_first = problem_.b_first = 0;
     problem_.c_m = problem_.c_n = 0;
     for (GemmBatchDimension& d : problem_.batch) d.c = 0;
-    any_width_ = schedule.kind == GemmKind::kOuter && schedule.b != GemmB::kPrepacked &&
-                 problem.k_outer.empty() && problem.BatchSize() == schedule.row_batches &&
-                 problem.n % (int64_t{schedule.lanes} * schedule.nv) == 0 && schedule.n_panels > 1;
+    const bool may_be_any = schedule.kind == GemmKind::kOuter && schedule.b != GemmB::kPrepacked &&
+                            problem.k_outer.empty() &&
+                            problem.BatchSize() == schedule.row_batches && schedule.n_panels > 1;
+    any_a_ = may_be_any && problem.n % schedule.lanes == 0 && HasAnyA(problem, schedule, reads);
+    any_size_ = any_a_ && of_any_size && HasAnySize(problem, schedule);
+    const bool whole = problem.n % (int64_t{schedule.lanes} * schedule.nv) == 0;
+    any_a_ &= any_size_ || whole;
+    any_width_ = may_be_any && (any_size_ || whole);
+    any_windows_ = of_any_size && HasAnyWindows(problem, schedule, reads);
+    is_direct_ = any_size_ && !has_epilogue && gemm::IsDirect(problem, schedule);
+    if (is_direct_) problem_.c_n = 1;
     if (any_width_) MakeAnyWidth();
-    any_a_ = any_width_ && HasAnyA(problem, schedule, reads);
     if (any_a_) MakeAnyA();
+    if (any_size_) MakeAnySize();
+    if (any_windows_) MakeAnyWindows();
     name_ = family_ = Name();
     const bool is_words = schedule.unit != kernel::GemmUnit::kElement;
-    if (!any_a_ || is_words || schedule.b != GemmB::kPackPanel || schedule.kc < kLongBlock) return;
+    if (!any_a_ || is_words || is_direct_) return;
+    if (schedule.b != GemmB::kPackPanel || schedule.kc < kLongBlock) return;
     may_be_one_block_ = schedule.k_blocks > 1;
     if (may_be_one_block_) return;
     SetBlocks(2);
@@ -96,8 +113,11 @@ class SharedGemm {
   const std::string& name() const { return name_; }
   // That of the code which does for several blocks of k, too.
   const std::string& family() const { return family_; }
-  bool any_a() const { return any_a_; }
-  bool IsIn(const llvm::Module& module) const { return module.getFunction(name_) != nullptr; }
+  // Whether it stores into C, by the address that others have for `finish`.
+  bool is_direct() const { return is_direct_; }
+  bool IsIn(const llvm::Module& module) const {
+    return module.getFunction(name_) != nullptr || module.getFunction(family_) != nullptr;
+  }
 
   // The code: void(frame, args, begin, end, a, b, scratch, finish, the shape's values). Operands
   // are passed from their first element on.
@@ -118,28 +138,51 @@ class SharedGemm {
     operands.a = f->getArg(4);
     operands.b = f->getArg(5);
     operands.scratch = f->getArg(6);
-    operands.finish = f->getArg(7);
+    (is_direct_ ? operands.c : operands.finish) = f->getArg(7);
     gemm::EmitLoops(e, operands);
     return f;
   }
 
  private:
   std::string Name() const {
-    std::string name = Cat(any_a_       ? "gemm of any A and width "
-                           : any_width_ ? "gemm of any width "
-                                        : "gemm ",
+    std::string name = Cat(is_direct_     ? "gemm of any A and size into C "
+                           : any_size_    ? "gemm of any A and size "
+                           : any_a_       ? "gemm of any A and width "
+                           : any_windows_ ? "gemm of any windows "
+                           : any_width_   ? "gemm of any width "
+                                          : "gemm ",
                            problem_.ToString(), " ", schedule_.ToString());
     if (reads_.a_prologue) name += Cat(" a: ", reads_.a_prologue->text);
     if (reads_.b_prologue) name += Cat(" b: ", reads_.b_prologue->text);
     return name;
   }
-  // Whether strides in A cost no more instructions when they are no constants.
-  static bool HasAnyA(const kernel::GemmProblem& p, const kernel::GemmSchedule& s,
-                      const GemmOperands& reads) {
+  // Whether strides in A cost no more instructions for each step when they are no constants.
+  static bool MayHaveAnyRows(const kernel::GemmProblem& p, const kernel::GemmSchedule& s,
+                             const GemmOperands& reads) {
     const bool is_words = s.unit != kernel::GemmUnit::kElement;
     const bool converts = !s.pack_a && (reads.a_prologue || (p.TypeOfA() != p.type && !is_words));
-    return p.BatchSize() == 1 && !converts && s.unroll == 1 && s.nv >= 2 && s.mr <= kMostRows &&
+    if (converts || s.nv < 2) return false;
+    if (s.unroll == 1) return s.mr <= kMostRows;
+    return s.mr <= kMostRowsOfSteps && s.nv <= kMostVectorsOfSteps;
+  }
+  static bool HasAnyA(const kernel::GemmProblem& p, const kernel::GemmSchedule& s,
+                      const GemmOperands& reads) {
+    return MayHaveAnyRows(p, s, reads) && p.BatchSize() == 1 && s.kc % s.unroll == 0 &&
            p.k == s.kc * s.k_blocks * s.group();
+  }
+  // Windows of a convolution whose rows do not follow each other: the sum has two levels, and A
+  // has rows in two dimensions.
+  static bool HasAnyWindows(const kernel::GemmProblem& p, const kernel::GemmSchedule& s,
+                            const GemmOperands& reads) {
+    return s.kind == GemmKind::kOuter && s.b == GemmB::kPackPanel && !s.pack_a &&
+           s.unit == kernel::GemmUnit::kElement && MayHaveAnyRows(p, s, reads) &&
+           p.k % s.unroll == 0 && p.k_outer.size() == 1 && p.batch.size() == 1 &&
+           p.k_outer[0].a != p.a_k * p.k;
+  }
+  // Whether loops of any size cost no more instructions for each step. Blocks of k that columns are
+  // packed from have a vector's steps, or more.
+  static bool HasAnySize(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
+    return s.unit == kernel::GemmUnit::kElement && !s.prefetch_b && (p.b_n == 1 || s.kc >= s.lanes);
   }
 
   // What stands for any: the least of several panels, one or more of which go together.
@@ -167,6 +210,18 @@ class SharedGemm {
     }
     SetBlocks(std::min<int64_t>(schedule_.k_blocks, 2));
   }
+  // Sizes by which nothing divides, so that all of them are right.
+  void MakeAnySize() {
+    problem_.m = int64_t{3} * schedule_.mr - 1;
+    problem_.n = int64_t{schedule_.lanes} * (2 * schedule_.nv - 1);
+    const bool is_one = schedule_.m_blocks == 1;
+    schedule_.m_blocks = is_one ? 1 : 2;
+    schedule_.block_m = is_one ? 3 : 2;
+    schedule_.m_tiles = schedule_.row_tiles = 3;
+    schedule_.kc = schedule_.kc < kLongBlock ? kLongBlock / 2 : kLongBlock;
+    SetBlocks(schedule_.k_blocks);
+  }
+  void MakeAnyWindows() { problem_.a_m = problem_.batch[0].a = problem_.k_outer[0].a = 0; }
   void SetBlocks(int64_t count) {
     schedule_.k_blocks = count;
     problem_.k = schedule_.kc * count * schedule_.group();
@@ -182,6 +237,25 @@ class SharedGemm {
       e.shape.block_n = told.block_n;
       if (problem_.b_n == 1) e.shape.b_step = told.b_step;
       if (AnyColumn()) e.shape.b_column = told.b_column;
+    }
+    if (any_size_) {
+      e.any_size = true;
+      e.shape.m_tiles = told.m_tiles;
+      e.shape.m_blocks = told.m_blocks;
+      e.shape.block_m = told.block_m;
+      e.shape.last_row = told.last_row;
+      e.shape.last_vector = told.last_vector;
+      e.shape.kc = told.kc;
+      e.shape.c_row = told.c_row;
+      e.shape.slot = told.slot;
+      e.shape.panel_slot = told.panel_slot;
+      e.shape.panel_bytes = told.panel_bytes;
+    }
+    if (any_windows_) {
+      e.any_windows = true;
+      e.shape.a_row = told.a_row;
+      e.shape.a_batch = told.a_batch;
+      e.shape.a_level = told.a_level;
     }
     e.any_a = any_a_;
     if (!any_a_) return;
@@ -199,7 +273,7 @@ class SharedGemm {
   kernel::GemmProblem problem_;
   kernel::GemmSchedule schedule_;
   const GemmOperands reads_;
-  bool any_width_, any_a_;
+  bool any_width_, any_a_, any_size_, any_windows_, is_direct_;
   bool may_be_one_block_ = false;
   std::string name_, family_;
 };
@@ -210,12 +284,12 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
                 const kernel::GemmSchedule& schedule, const GemmOperands& operands,
                 const GemmEpilogue& epilogue) {
   KILN_RETURN_IF_ERROR(gemm::Check(problem, schedule));
-  const SharedGemm shared(problem, schedule, operands);
+  const SharedGemm shared(problem, schedule, operands, bool(epilogue), operands.of_any_size);
   const bool in_registers = IsInRegisters(*function, problem, schedule, epilogue);
-  // Alone, a gemm without epilogue is less code, but for those that many are like.
+  // Alone, a gemm without epilogue is less code.
   const bool shares = epilogue ? !in_registers
-                               : !gemm::IsDirect(problem, schedule) &&
-                                     (shared.any_a() || shared.IsIn(*function->getParent()));
+                               : (shared.is_direct() || !gemm::IsDirect(problem, schedule)) &&
+                                     (operands.of_any_size || shared.IsIn(*function->getParent()));
   Emitter e(function, problem, schedule, shares ? nullptr : operands.a_prologue,
             shares ? nullptr : operands.b_prologue);
   LoopOperands at;
@@ -225,7 +299,9 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   if (schedule.b != GemmB::kPrepacked) at.b = e.Offset(at.b, e.BytesOfB(problem.b_first));
   if (schedule.scratch_bytes > 0) at.scratch = e.Arg(operands.scratch);
   const bool has_edges = problem.m % schedule.mr != 0 || e.n_vectors % schedule.nv != 0 || e.ragged;
-  if (shares || (in_registers && has_edges)) {
+  if (shares && shared.is_direct()) {
+    at.finish = e.Arg(operands.c);
+  } else if (shares || (in_registers && has_edges)) {
     at.finish = EmitFinish(*function, problem, schedule, operands.c, epilogue);
   }
   if (!shares) {
@@ -244,14 +320,12 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   return OkStatus();
 }
 
-std::string SharedGemmName(const kernel::GemmProblem& problem,
-                           const kernel::GemmSchedule& schedule) {
-  return SharedGemm(problem, schedule, GemmOperands()).name();
-}
-
 std::string SharedGemmFamily(const kernel::GemmProblem& problem,
-                             const kernel::GemmSchedule& schedule) {
-  return SharedGemm(problem, schedule, GemmOperands()).family();
+                             const kernel::GemmSchedule& schedule, bool has_epilogue,
+                             bool of_any_size) {
+  const SharedGemm shared(problem, schedule, GemmOperands(), has_epilogue, of_any_size);
+  const bool may_share = has_epilogue || shared.is_direct() || !gemm::IsDirect(problem, schedule);
+  return may_share ? shared.family() : std::string();
 }
 
 }  // namespace kiln::codegen

@@ -27,6 +27,9 @@ struct GemmOperands {
   int scratch = -1;  // scratch_bytes of the schedule, aligned to 64; unused when that is 0
   const GemmPrologue* a_prologue = nullptr;
   const GemmPrologue* b_prologue = nullptr;
+  // The module has other gemms of its family whatever their sizes (SharedGemmFamily), and the code
+  // is theirs, too. For one alone there is less, and it is faster, where sizes are constants.
+  bool of_any_size = false;
 };
 
 // Where elements of an operand are: so many columns of C further than those at `first`, which have
@@ -96,13 +99,12 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
                 const kernel::GemmSchedule& schedule, const GemmOperands& operands,
                 const GemmEpilogue& epilogue = {});
 
-// Names the code that the gemm has in common with others of its module, for what has no prologues.
-std::string SharedGemmName(const kernel::GemmProblem& problem,
-                           const kernel::GemmSchedule& schedule);
-// The same for gemms that take their code from another, if it is emitted before them: those of
-// one block of k from those of several.
+// Names the code that the gemm has in common with others of its module, for what has no prologues:
+// the same for gemms that take their code from another, if it is emitted before them, which are
+// those of one block of k from those of several. Empty where a gemm shares nothing.
 std::string SharedGemmFamily(const kernel::GemmProblem& problem,
-                             const kernel::GemmSchedule& schedule);
+                             const kernel::GemmSchedule& schedule, bool has_epilogue,
+                             bool of_any_size);
 
 // Kernels that bring a whole operand into the schedule's packed form: items are
 // schedule.pack_a_items or pack_b_items, `source` and `packed` index their args.

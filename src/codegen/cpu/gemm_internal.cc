@@ -49,6 +49,16 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
   }
   shape.slot = Int(schedule.slot_bytes);
   shape.panel_slot = Int(schedule.panel_stride);
+  shape.panel_bytes = Int(schedule.panel_bytes);
+  shape.m_tiles = Int(schedule.m_tiles);
+  shape.m_blocks = Int(schedule.m_blocks);
+  shape.block_m = Int(schedule.block_m);
+  shape.last_row = Int(problem.m - schedule.mr);
+  shape.last_vector = Int(n_vectors - schedule.nv);
+  shape.kc = Int(schedule.kc);
+  shape.c_row = Int(problem.c_m * element_bytes);
+  shape.a_batch = Int(problem.batch.empty() ? 0 : problem.batch[0].a * a_bytes);
+  shape.a_level = Int(problem.k_outer.empty() ? 0 : problem.k_outer[0].a * a_bytes);
   for (const GemmPrologue* prologue : {a_prologue, b_prologue}) {
     if (prologue) prologue->begin(b, function->getArg(1));
   }
@@ -196,13 +206,13 @@ void Emitter::Loop(Value* begin, Value* end, int64_t step, const char* name,
 
 Value* Emitter::TileRow(Value* tile) {
   Value* row = Scale(tile, s.mr);
-  if (p.m % s.mr != 0) row = Min(row, Int(p.m - s.mr));
+  if (p.m % s.mr != 0) row = Min(row, shape.last_row);
   return row;
 }
 
 Value* Emitter::PanelVector(Value* panel) {
   Value* first = Scale(panel, s.nv);
-  if (n_vectors % s.nv != 0) first = Min(first, Int(n_vectors - s.nv));
+  if (n_vectors % s.nv != 0) first = Min(first, shape.last_vector);
   return first;
 }
 
@@ -240,20 +250,26 @@ Value* Emitter::BatchOffsetB(const std::vector<Value*>& indices) {
 }
 
 Value* Emitter::KCount(Value* k_block, int64_t total, int64_t in_block) {
+  if (any_size) return Scale(shape.kc, in_block / s.kc);
   if (s.k_blocks == 1) return Int(total);
   if (total % in_block == 0) return Int(in_block);
   return Min(Int(in_block), b.CreateSub(Int(total), Scale(k_block, in_block)));
 }
 
 Value* Emitter::KOffsetA(Value* k_block) {
+  if (any_windows) return Multiply(Scale(k_block, s.kc / s.InnerSteps(p)), shape.a_level);
   const int64_t step = p.k_outer.empty() ? p.a_k * group : p.k_outer[0].a;
   return Scale(k_block, s.kc / s.InnerSteps(p) * step * a_bytes);
 }
 
 Value* Emitter::KOffsetB(Value* k_block) {
-  if (p.HasHalves() && p.k_outer.empty()) return Scale(k_block, BytesOfB(s.kc * p.b_k));
-  if (p.k_outer.empty()) return Multiply(Scale(k_block, s.kc * group), shape.b_step);
-  return Scale(k_block, s.kc / s.InnerSteps(p) * BytesOfB(p.k_outer[0].b));
+  if (!p.k_outer.empty()) {
+    return Scale(k_block, s.kc / s.InnerSteps(p) * BytesOfB(p.k_outer[0].b));
+  }
+  Value* elements = Multiply(k_block, Scale(shape.kc, group));
+  // Of two numbers in a byte a step has none; blocks have whole bytes.
+  if (p.HasHalves() && p.b_k == 1) return b.CreateLShr(elements, 1);
+  return Multiply(elements, shape.b_step);
 }
 
 Value* Emitter::PackedBOffset(Value* batch, Value* k_block, Value* panel, Value* k_count) {

@@ -28,10 +28,24 @@ struct Shape {
   // Between the slots of scratch, and those of neighbouring panels.
   llvm::Value* slot = nullptr;
   llvm::Value* panel_slot = nullptr;
+  llvm::Value* panel_bytes = nullptr;  // of a slot's packed panel, with partial sums behind it
+  // Tiles of rows, blocks of them, and the tiles of a block. The first row of the last tile and the
+  // first vector of the last panel, which may be moved back. Steps of a block of k.
+  llvm::Value* m_tiles = nullptr;
+  llvm::Value* m_blocks = nullptr;
+  llvm::Value* block_m = nullptr;
+  llvm::Value* last_row = nullptr;
+  llvm::Value* last_vector = nullptr;
+  llvm::Value* kc = nullptr;
+  llvm::Value* c_row = nullptr;  // between the rows of C
+  // In A, between its batches, and between turns of the outermost level of a sum of several.
+  llvm::Value* a_batch = nullptr;
+  llvm::Value* a_level = nullptr;
 
-  std::array<llvm::Value**, 11> all() {
-    return {&n_panels, &block_n, &k_blocks, &b_step, &b_column,  &a_row,
-            &a_step,   &a_tile,  &a_last,   &slot,   &panel_slot};
+  std::array<llvm::Value**, 21> all() {
+    return {&n_panels, &block_n,  &k_blocks,    &b_step,     &b_column,    &a_row,   &a_step,
+            &a_tile,   &a_last,   &slot,        &panel_slot, &panel_bytes, &m_tiles, &m_blocks,
+            &block_m,  &last_row, &last_vector, &kc,         &c_row,       &a_batch, &a_level};
   }
 };
 
@@ -72,7 +86,9 @@ struct Emitter {
   bool ragged;
   int unroll;  // steps of k per iteration: one that computes its operands is long enough alone
   Shape shape;
-  bool any_a = false;  // what `shape` has of A and of blocks of k is told
+  bool any_a = false;        // what `shape` has of A and of blocks of k is told
+  bool any_size = false;     // and so are the sizes, with whole blocks of k
+  bool any_windows = false;  // strides in A of windows are told: of rows, batches and levels
   bool may_be_one_block =
       false;  // of several blocks of k, or of one: what `shape` has of slots is told
 

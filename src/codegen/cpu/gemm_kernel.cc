@@ -354,7 +354,8 @@ Status CheckPacked(const kernel::Kernel& kernel, const kernel::CpuGemm& gemm) {
 }  // namespace
 
 Status EmitGemmKernel(llvm::Function* function, const kernel::Kernel& kernel,
-                      const kernel::CpuGemm& gemm, const target::Cpu& cpu, bool own_gemm) {
+                      const kernel::CpuGemm& gemm, const target::Cpu& cpu, bool own_gemm,
+                      bool of_any_size) {
   using Role = kernel::CpuGemm::Role;
   const kernel::Contraction& c = *gemm.contraction;
   const bool packing = gemm.role != Role::kGemm;
@@ -383,6 +384,7 @@ Status EmitGemmKernel(llvm::Function* function, const kernel::Kernel& kernel,
   operands.b = c.b_param.value();
   operands.c = c.c_param.value();
   operands.scratch = static_cast<int>(kernel.params.size());
+  operands.of_any_size = of_any_size;
   if (a && !gemm.schedule->pack_a) operands.a_prologue = &a->code();
   if (b && gemm.schedule->b != kernel::GemmB::kPrepacked) operands.b_prologue = &b->code();
   if (c.c_param.valid()) {

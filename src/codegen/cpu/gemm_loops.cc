@@ -128,15 +128,15 @@ class GemmLoops {
       return e_.shape.block_n == e_.shape.n_panels ? count : e_.Min(count, e_.shape.block_n);
     };
     auto most_tiles = [&](Value* blocks) {
-      Value* left_tiles = e_.b.CreateSub(e_.Int(s_.m_tiles), tiles.first);
-      return e_.Min(e_.Scale(blocks, s_.block_m), left_tiles);
+      Value* left_tiles = e_.b.CreateSub(e_.shape.m_tiles, tiles.first);
+      return e_.Min(e_.Multiply(blocks, e_.shape.block_m), left_tiles);
     };
     if (s_.items_along_m && s_.m_blocks > 1) {
       // All rows of some panels, or some rows of one.
-      Value* m_block = TakeIndex(rest, e_.Int(s_.m_blocks));
+      Value* all = e_.shape.m_blocks;
+      Value* m_block = TakeIndex(rest, all);
       panels.first = TakeIndex(rest, e_.shape.n_panels);
-      tiles.first = e_.Scale(m_block, s_.block_m);
-      Value* all = e_.Int(s_.m_blocks);
+      tiles.first = e_.Multiply(m_block, e_.shape.block_m);
       Value* whole =
           e_.b.CreateAnd(e_.b.CreateICmpEQ(m_block, e_.Int(0)), e_.b.CreateICmpSGE(left, all));
       Value* blocks = e_.Min(e_.b.CreateSub(all, m_block), left);
@@ -146,8 +146,9 @@ class GemmLoops {
     } else {
       panels.first = TakeIndex(rest, e_.shape.n_panels);
       panels.count = most_panels(left);
-      tiles.first = e_.Scale(TakeIndex(rest, e_.Int(s_.m_blocks)), s_.block_m);
-      tiles.count = s_.m_tiles % s_.block_m == 0 ? e_.Int(s_.block_m) : most_tiles(e_.Int(1));
+      Value* all = s_.m_blocks == 1 ? e_.Int(1) : e_.shape.m_blocks;
+      tiles.first = e_.Multiply(TakeIndex(rest, all), e_.shape.block_m);
+      tiles.count = s_.m_tiles % s_.block_m == 0 ? e_.shape.block_m : most_tiles(e_.Int(1));
       done = panels.count;
     }
     outer_batch_ = p_.BatchSize() == s_.row_batches ? e_.Int(0) : rest;
@@ -166,7 +167,9 @@ class GemmLoops {
     batch_ = batch;
     indices_ = e_.BatchIndices(batch_);
     a_item_ = a_;
-    if (!s_.pack_a) {
+    if (e_.any_windows) {
+      a_item_ = e_.Offset(a_, e_.Multiply(indices_[0], e_.shape.a_batch));
+    } else if (!s_.pack_a) {
       a_item_ = e_.Offset(a_, e_.BatchOffset(indices_, &GemmBatchDimension::a, e_.a_bytes));
     }
     if (c_ != nullptr) {
@@ -178,7 +181,7 @@ class GemmLoops {
   void Block(Value* b, Value* k_block, const Run& tiles, const Run& panels) {
     k_block_ = k_block;
     k_ = e_.KCount(k_block);
-    Value* k_first = e_.Scale(k_block, s_.kc);
+    Value* k_first = e_.Multiply(k_block, e_.shape.kc);
     if (s_.b != GemmB::kPrepacked) {
       b = e_.Offset(b, e_.KOffsetB(k_block));
     }
@@ -271,7 +274,8 @@ class GemmLoops {
     if (e_.any_a) {
       Value* at = e_.Multiply(tile_index, e_.shape.a_tile);
       if (p_.m % s_.mr != 0) {
-        Value* is_last = e_.b.CreateICmpEQ(tile_index, e_.Int(s_.m_tiles - 1));
+        Value* last = e_.b.CreateSub(e_.shape.m_tiles, e_.Int(1));
+        Value* is_last = e_.b.CreateICmpEQ(tile_index, last);
         at = e_.b.CreateSelect(is_last, e_.shape.a_last, at);
       }
       o.a = e_.Offset(e_.Offset(a_item_, at), e_.Multiply(k_first, o.a_k));
@@ -299,7 +303,7 @@ class GemmLoops {
         // Sums of the blocks of k before this one wait in the panel's slot.
         tile_ = e_.Offset(slot_, e_.Add(e_.Multiply(panel_in_block, e_.shape.panel_slot),
                                         e_.Scale(tile, s_.mr * s_.nv * e_.vector_bytes)));
-        tile_ = e_.Offset(tile_, s_.panel_bytes);
+        tile_ = e_.Offset(tile_, e_.shape.panel_bytes);
         if (e_.may_be_one_block) {
           Value* is_one = e_.b.CreateICmpEQ(e_.shape.k_blocks, e_.Int(1));
           tile_ = e_.b.CreateSelect(is_one, own_tile_, tile_);
@@ -513,12 +517,13 @@ class GemmLoops {
   }
 
   void StoreDirect(const std::vector<Value*>& sums) {
-    const int64_t c_m = p_.c_m * e_.element_bytes;
-    Value* to = e_.Offset(c_item_, e_.Add(e_.Scale(row_, c_m), e_.Scale(vector_, e_.vector_bytes)));
+    Value* to = e_.Offset(
+        c_item_, e_.Add(e_.Multiply(row_, e_.shape.c_row), e_.Scale(vector_, e_.vector_bytes)));
     for (int i = 0; i < s_.mr; ++i) {
       for (int v = 0; v < s_.nv; ++v) {
-        e_.StoreVector(sums[i * s_.nv + v], e_.Offset(to, i * c_m + v * e_.vector_bytes),
-                       v == s_.nv - 1 ? mask_ : nullptr, false);
+        Value* at = e_.Add(e_.Scale(e_.shape.c_row, i), e_.Int(v * e_.vector_bytes));
+        e_.StoreVector(sums[i * s_.nv + v], e_.Offset(to, at), v == s_.nv - 1 ? mask_ : nullptr,
+                       false);
       }
     }
   }

@@ -34,8 +34,16 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
                           : e.LoadB(e.s.lanes, {pointer, first, int64_t{v} * e.s.lanes}, mask));
   }
   const bool flips = !o.a_packed && kernel::FlipsBytes(e.p, e.s.unit);
+  Value* to_step = e.Scale(o.a_k, step);
+  if (!llvm::isa<llvm::Constant>(o.a_k)) {
+    // One pointer for a step: its rows are the same distances from it as the first one's.
+    a = e.Offset(a, to_step);
+    to_step = e.Int(0);
+  }
   for (int i = 0; i < mr; ++i) {
-    Value* from = e.Offset(a, e.Add(RowOffset(e, o, i), e.Scale(o.a_k, step)));
+    Value* to_row = RowOffset(e, o, i);
+    Value* from = llvm::isa<llvm::Constant>(to_row) ? e.Offset(a, e.Add(to_row, to_step))
+                                                    : e.Offset(e.Offset(a, to_row), to_step);
     Value* scalar = o.a_packed    ? e.Load(e.word, from, e.element_bytes)
                     : e.group > 1 ? e.Load(e.word, from, e.a_bytes)
                                   : e.LoadElements(Emitter::Side::kA, 1, {from, from, 0}, nullptr);
@@ -124,6 +132,12 @@ std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
     int64_t size, a, b;
   };
   if (e.p.k_outer.empty()) return {{o.k, o.a_k, o.b_k}};
+  if (e.any_windows) {
+    const int64_t inner = e.s.InnerSteps(e.p);
+    Value* turns =
+        e.s.k_blocks > 1 ? e.b.CreateUDiv(o.k, e.Int(inner)) : e.Int(e.p.k_outer[0].size);
+    return {{turns, e.shape.a_level, e.Scale(o.b_k, inner)}, {e.Int(inner), o.a_k, o.b_k}};
+  }
   const int64_t a_k = llvm::cast<llvm::ConstantInt>(o.a_k)->getSExtValue();
   const int64_t b_k = llvm::cast<llvm::ConstantInt>(o.b_k)->getSExtValue();
   int64_t below = e.p.k / e.group;

@@ -244,6 +244,63 @@ TEST(Effort, UpdatesOfLargeMatricesHaveTheirOwnGemm) {
   EXPECT_TRUE(UpdatesShareTheirGemm(288, 1, Optimization::kQuick));
 }
 
+// How many functions of gemms the code of a module has whose names begin so, for vectors of 32
+// bytes at most.
+int GemmsOf(const std::string& text, std::string_view name) {
+  target::Target target = target::HostCpu();
+  target.cpu.vector_bytes = std::min<int64_t>(target.cpu.vector_bytes, 32);
+  auto compiled = testing::CompileWithKernels(ir::ParseOrDie(text), target);
+  EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
+  if (!compiled.ok()) return -1;
+  std::string code;
+  const auto dump = [&](std::string_view, std::string_view made) { code += made; };
+  auto objects = GenerateCpu(compiled->lowered, target.cpu, {.dump = dump});
+  EXPECT_TRUE(objects.ok()) << objects.status().ToString();
+  const std::string begin = Cat("define internal void @\"", name);
+  int count = 0;
+  for (size_t at = code.find(begin); at != std::string::npos; at = code.find(begin, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(Effort, ProductsOfOtherSizesShareTheirGemm) {
+  const auto module = [](int products) {
+    const std::string_view dots[] = {
+        "x0 = f32[144,256] parameter(0)\ny0 = f32[256,256] parameter(1)\n"
+        "d0 = f32[144,256] dot(x0, y0), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
+        "x1 = f32[196,192] parameter(2)\ny1 = f32[192,256] parameter(3)\n"
+        "d1 = f32[196,256] dot(x1, y1), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"};
+    std::string text = "HloModule products\nENTRY e {\n";
+    for (int i = 0; i < products; ++i) text += dots[i];
+    return text + (products == 1 ? "ROOT r = (f32[144,256]) tuple(d0) }"
+                                 : "ROOT r = (f32[144,256], f32[196,256]) tuple(d0, d1) }");
+  };
+  EXPECT_EQ(GemmsOf(module(1), "gemm"), 0);
+  EXPECT_EQ(GemmsOf(module(2), "gemm of any A and size into C"), 1);
+  // Sums of numbers that cancel out.
+  testing::Check(module(2), 1e-5, 1e-4);
+}
+
+// One of them has every other window, so that the rows of its input are elsewhere.
+TEST(Effort, ConvolutionsOfOtherStridesShareTheirGemm) {
+  const std::string text = R"(HloModule convolutions
+ENTRY e {
+  x = f32[1,29,29,128] parameter(0)
+  y = f32[1,16,16,128] parameter(1)
+  v = f32[3,3,128,128] parameter(2)
+  w = f32[3,3,128,128] parameter(3)
+  a = f32[1,14,14,128] convolution(x, v), window={size=3x3 stride=2x2}, dim_labels=b01f_01io->b01f
+  b = f32[1,14,14,128] convolution(y, w), window={size=3x3}, dim_labels=b01f_01io->b01f
+  s = f32[1,14,14,128] negate(a)
+  t = f32[1,14,14,128] abs(b)
+  ROOT r = (f32[1,14,14,128], f32[1,14,14,128]) tuple(s, t)
+})";
+  EXPECT_EQ(GemmsOf(text, "gemm of any windows"), 1);
+  EXPECT_EQ(GemmsOf(text, "gemm"), 1);
+  testing::Check(text, 1e-5, 1e-4);
+}
+
 TEST(Effort, KernelsOfNextToNoTimeAreQuick) {
   EXPECT_TRUE(HasQuickSums(2048, false, Optimization::kAuto));
   EXPECT_FALSE(HasQuickSums(2048, false, Optimization::kFull));

@@ -273,6 +273,63 @@ TEST(CodegenGemm, ShareTheirCodeWithThoseOfSeveralBlocks) {
   }
 }
 
+// Gemms that differ in all of their sizes, and in where C's rows are: with last tiles and panels
+// that are moved back, or not; one alone, or several blocks of rows and of k; with epilogues, or
+// without.
+TEST(CodegenGemm, ShareTheirCodeForAnySize) {
+  for (const target::Cpu& cpu : GemmCpus()) {
+    const int64_t lanes = cpu.vector_bytes / 4;
+    for (int mr : {1, 4, 6}) {
+      for (int variant = 0; variant < 64; ++variant) {
+        const bool blocks = variant & 1, columns = variant & 2, along_m = variant & 4;
+        const bool moved = variant & 8, in_place = (variant & 16) && !columns;
+        const bool has_epilogue = variant & 32;
+        GemmProblem problem = GemmProblem::RowMajor(kF32, moved ? 5 * mr - mr / 2 : 6 * mr,
+                                                    (moved ? 5 : 6) * lanes, 96);
+        problem.c_m = problem.n + 5;
+        if (columns) {
+          problem.b_k = 1;
+          problem.b_n = 99;
+        }
+        CheckGemm({.cpu = cpu,
+                   .problem = problem,
+                   .epilogue = has_epilogue ? Epilogue::kBiasRelu : Epilogue::kNone,
+                   .change =
+                       [=](GemmSchedule& s) {
+                         s.kind = GemmKind::kOuter;
+                         s.b = in_place ? GemmB::kInPlace : GemmB::kPackPanel;
+                         s.pack_a = false;
+                         s.mr = mr;
+                         s.nv = 2;
+                         s.block_m = along_m ? 2 : 8;
+                         s.block_n = 2;
+                         s.kc = blocks ? 32 : 96;
+                         s.unroll = 2;
+                         s.panels_inner = true;
+                         s.items_along_m = along_m;
+                         s.prefetch_b = false;
+                       },
+                   .other =
+                       [=](GemmProblem& p, GemmSchedule& s) {
+                         p.m = 9 * mr;
+                         p.n = 11 * lanes;
+                         p.k = blocks ? 48 : 34;
+                         p.a_m = p.k;
+                         p.c_m = p.n;
+                         if (columns) {
+                           p.b_n = p.k;
+                         } else {
+                           p.b_k = p.n;
+                         }
+                         s.block_m = along_m ? 3 : 9;
+                         s.kc = blocks ? 24 : 34;
+                       },
+                   .of_any_size = true});
+      }
+    }
+  }
+}
+
 TEST(CodegenGemm, InnerProducts) {
   for (const target::Cpu& cpu : GemmCpus()) {
     const int lanes = cpu.vector_bytes / 4;

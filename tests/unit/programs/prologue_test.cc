@@ -246,6 +246,28 @@ TEST(Prologues, OfHalvesOfBytes) {
   }
 }
 
+// Sums of several blocks, by products of two widths in a program, which may share their code.
+TEST(Prologues, OfHalvesOfBytesInBlocks) {
+  constexpr int64_t kSum = 4608;
+  for (bool across : {false, true}) {
+    std::string text =
+        Cat("HloModule halves\nENTRY main {\n  x = f32[40,", kSum, "] parameter(0)\n");
+    std::vector<std::string> results;
+    for (int64_t n : {96, 192}) {
+      const std::string dims = across ? Cat(n, ",", kSum) : Cat(kSum, ",", n);
+      const std::string bytes = across ? Cat(n, ",", kSum / 2) : Cat(kSum, ",", n / 2);
+      text += Cat("  q", n, " = u8[", bytes, "] parameter(", results.size() + 1, ")\n  p", n,
+                  " = s4[", bytes, ",2] bitcast-convert(q", n, ")\n  w", n, " = s4[", dims,
+                  "] reshape(p", n, ")\n  f", n, " = f32[", dims, "] convert(w", n, ")\n  d", n,
+                  " = f32[40,", n, "] dot(x, f", n,
+                  "), lhs_contracting_dims={1}, rhs_contracting_dims={", across ? 1 : 0, "}\n");
+      results.push_back(Cat("d", n));
+    }
+    CheckText(
+        Cat(text, "  ROOT t = (f32[40,96], f32[40,192]) tuple(", Join(results, ", "), ")\n}\n"));
+  }
+}
+
 TEST(Prologues, WithEpilogues) {
   const char text[] = R"(HloModule both
 ENTRY main {
