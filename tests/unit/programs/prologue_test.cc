@@ -247,11 +247,12 @@ TEST(Prologues, OfHalvesOfBytes) {
 }
 
 // Sums of several blocks, by products of two widths in a program, which may share their code.
+// Of whole numbers, whose sums are exact in any order.
 TEST(Prologues, OfHalvesOfBytesInBlocks) {
   constexpr int64_t kSum = 4608;
   for (bool across : {false, true}) {
-    std::string text =
-        Cat("HloModule halves\nENTRY main {\n  x = f32[40,", kSum, "] parameter(0)\n");
+    std::string text = Cat("HloModule halves\nENTRY main {\n  i = s8[40,", kSum,
+                           "] parameter(0)\n  x = f32[40,", kSum, "] convert(i)\n");
     std::vector<std::string> results;
     for (int64_t n : {96, 192}) {
       const std::string dims = across ? Cat(n, ",", kSum) : Cat(kSum, ",", n);
