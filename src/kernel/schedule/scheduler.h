@@ -65,9 +65,10 @@ class Scheduler {
   // Whether factors of f32 may be rounded to bf16, which makes products faster.
   virtual bool RoundsToBf16() const = 0;
   // Whether a convolution of f32 by a fixed filter of 3 x 3 is faster as products of tiles of 4 x 4
-  // that are transformed (passes/expand/convolution_tiles.cc): so many, of so many input features,
-  // to so many output features.
-  virtual bool TransformsTiles(int64_t tiles, int64_t inputs, int64_t outputs) const = 0;
+  // that are transformed (passes/expand/convolution_tiles.cc): so many for so many places of the
+  // result, of so many input features, to so many output features.
+  virtual bool TransformsTiles(int64_t tiles, int64_t places, int64_t inputs,
+                               int64_t outputs) const = 0;
   // Whether neighbouring places of windows are made at one point of a kernel, which reads what they
   // share once.
   virtual bool SharesWindows() const = 0;

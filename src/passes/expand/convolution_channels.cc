@@ -114,13 +114,14 @@ class Channels {
 
 }  // namespace
 
-Instruction* PaddedImages(Builder& b, Instruction* convolution) {
+Instruction* PaddedImages(Builder& b, Instruction* convolution, std::span<const int64_t> more) {
   const auto& d = convolution->attributes().Convolution(Attr::kDimLabels);
   const auto& window = convolution->attributes().Window(Attr::kWindow);
   Instruction* x = convolution->operand(0);
   std::vector<PaddingDimension> padding(At(d.rank()));
   for (size_t k = 0; k < window.size(); ++k) {
-    padding[At(d.input_spatial[k])] = {window[k].low, window[k].high, 0};
+    const int64_t beyond = more.empty() ? 0 : more[k];
+    padding[At(d.input_spatial[k])] = {window[k].low, window[k].high + beyond, 0};
   }
   if (std::ranges::any_of(padding, [](const auto& p) { return p != PaddingDimension{}; })) {
     x = b.Add(Opcode::kPad, {x, b.Scalar(x->shape().type(), 0)}, {{Attr::kPadding, padding}});

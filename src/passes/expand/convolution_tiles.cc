@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/integers.h"
 #include "ir/analysis/frozen.h"
 #include "kernel/schedule/scheduler.h"
 #include "passes/expand/expand.h"
@@ -60,12 +61,12 @@ class Tiles {
         return false;
       }
     }
-    int64_t tiles = y.dim(d_.output_batch);
+    int64_t tiles = y.dim(d_.output_batch), places = tiles;
     for (int64_t at : d_.output_spatial) {
-      if (y.dim(at) % kPlaces != 0) return false;
-      tiles *= y.dim(at) / kPlaces;
+      tiles *= CeilDiv(y.dim(at), kPlaces);
+      places *= y.dim(at);
     }
-    if (!b_.scheduler()->TransformsTiles(tiles, x.dim(d_.input_feature),
+    if (!b_.scheduler()->TransformsTiles(tiles, places, x.dim(d_.input_feature),
                                          y.dim(d_.output_feature))) {
       return false;
     }
@@ -100,7 +101,9 @@ class Tiles {
 
   // [16, batch, rows / 2, columns / 2, features] of images: B^T d B of each tile d.
   Instruction* TilesOfImages() {
-    Instruction* x = PaddedImages(b_, i_);
+    std::vector<int64_t> more;  // to a whole number of tiles
+    for (int64_t at : d_.output_spatial) more.push_back(i_->shape().dim(at) % kPlaces);
+    Instruction* x = PaddedImages(b_, i_, more);
     std::array<Line, kTile> rows;
     for (int64_t column = 0; column < kTile; ++column) {
       Line line = {};
@@ -182,7 +185,8 @@ class Tiles {
     return made;
   }
 
-  // The result of products: A^T m A of each tile m, in the result's order of dimensions.
+  // The result of products: A^T m A of each tile m, in the result's order of dimensions. Places
+  // beyond it are dropped.
   Instruction* Places(Instruction* products) {
     const std::vector<int64_t> tiles = products->shape().dims();
     std::array<std::array<Instruction*, kTile>, kPlaces> rows;
@@ -206,6 +210,11 @@ class Tiles {
     }
     Instruction* y = b_.Reshape(b_.Concatenate(std::move(lines), 2),
                                 {tiles[1], tiles[2] * kPlaces, tiles[3] * kPlaces, tiles[4]});
+    const int64_t height = i_->shape().dim(d_.output_spatial[0]);
+    const int64_t width = i_->shape().dim(d_.output_spatial[1]);
+    if (height % kPlaces != 0 || width % kPlaces != 0) {
+      y = b_.Slice(y, {{0, tiles[1], 1}, {0, height, 1}, {0, width, 1}, {0, tiles[4], 1}});
+    }
     return InOrderOfResult(b_, i_, y);
   }
 

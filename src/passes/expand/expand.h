@@ -3,6 +3,8 @@
 // (expand-narrow, expand-complex), so they may use any types.
 #pragma once
 
+#include <span>
+
 #include "passes/expand/builder.h"
 #include "passes/pass.h"
 
@@ -24,9 +26,10 @@ Result<ir::Instruction*> ConvolutionByPhases(Builder& b, ir::Instruction* i, Exp
 // With one feature in and out of each group, where windows share what they read; `expand` has the
 // others.
 Result<ir::Instruction*> ConvolutionByChannels(Builder& b, ir::Instruction* i, Expansion expand);
-// The images that a convolution's windows move over, without holes, padded, as [batch, rows, ...,
-// features].
-ir::Instruction* PaddedImages(Builder& b, ir::Instruction* convolution);
+// The images that a convolution's windows move over, without holes, padded, with so many `more`
+// elements behind each spatial dimension, as [batch, rows, ..., features].
+ir::Instruction* PaddedImages(Builder& b, ir::Instruction* convolution,
+                              std::span<const int64_t> more = {});
 // Its result, given in this order of dimensions.
 ir::Instruction* InOrderOfResult(Builder& b, ir::Instruction* convolution, ir::Instruction* y);
 // random.cc

@@ -119,8 +119,8 @@ std::vector<double> Magnitudes(const Case& c, const Literal& x) {
               }
             }
           }
-          for (int r = 0; r < 2; ++r) {
-            for (int s = 0; s < 2; ++s) {
+          for (int r = 0; r < 2 && row + r < c.places(); ++r) {
+            for (int s = 0; s < 2 && column + s < c.columns; ++s) {
               double sum = 0;
               for (int k = 0; k < 4; ++k) {
                 for (int l = 0; l < 4; ++l) sum += a[r][k] * a[s][l] * m[k][l];
@@ -138,7 +138,8 @@ std::vector<double> Magnitudes(const Case& c, const Literal& x) {
 
 TEST(ConvolutionTiles, AreWithinTheBound) {
   const Case cases[] = {
-      {1, 16, 16}, {2, 18, 8, 0, 0}, {2, 11, 10, 2, 1, "oi01"}, {16, 4, 4, 1, 1, "i1o0"}};
+      {1, 16, 16}, {2, 18, 8, 0, 0},  {2, 11, 10, 2, 1, "oi01"}, {16, 4, 4, 1, 1, "i1o0"},
+      {2, 15, 13}, {3, 11, 12, 0, 2}, {2, 14, 9, 0, 2, "o01i"}};
   for (const Case& c : cases) {
     SCOPED_TRACE(Text(c).substr(0, 100));
     auto module = ir::ParseOrDie(Text(c));
@@ -166,12 +167,12 @@ TEST(ConvolutionTiles, AreWithinTheBound) {
 
 // What is no number goes to the places whose windows have it, and no others.
 TEST(ConvolutionTiles, SpreadNoNans) {
-  const Case c{1, 16, 16};
+  const Case c{1, 16, 17};
   auto module = ir::ParseOrDie(Text(c));
   const std::vector<Literal> arguments = testing::RandomArguments(*module, 2);
   const Program program(*module, 32);
   for (int64_t row = 0; row < 4; ++row) {
-    for (int64_t column = 8; column < 12; ++column) {
+    for (int64_t column : {8, 9, 10, 11, 15, 16}) {
       std::vector<Literal> changed = arguments;
       changed[0].values<float>()[static_cast<size_t>((row * c.columns + column) * kInputs + 3)] =
           std::numeric_limits<float>::quiet_NaN();

@@ -161,17 +161,21 @@ bool CpuScheduler::KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by
 // Of a tile, 4 places, 36 multiplications for each pair of features become 16; what is transformed
 // and the products are stored and read, 16 elements for each feature. The filters grow from 9
 // elements for each pair to 16, which are read from memory once.
-bool CpuScheduler::TransformsTiles(int64_t tiles, int64_t inputs, int64_t outputs) const {
+bool CpuScheduler::TransformsTiles(int64_t tiles, int64_t places, int64_t inputs,
+                                   int64_t outputs) const {
   if (cpu_.allow_bf16 && UnitFor(cpu_, ElementType::kF32, ElementType::kF32, ElementType::kF32) !=
                              GemmUnit::kElement) {
     return false;
   }
   const double pairs = static_cast<double>(inputs) * static_cast<double>(outputs);
   const double per_cycle = (cpu_.has_fma ? 2.0 : 1.0) * cpu_.vector_bytes / 4;
-  const double saved = 20 * pairs / per_cycle;
-  const double moved = 2 * 16 * 4 * static_cast<double>(inputs + outputs) / kTileBytesPerCycle;
+  const double of_places = 9 * static_cast<double>(places),
+               of_tiles = 16 * static_cast<double>(tiles);
+  const double saved = (of_places - of_tiles) * pairs / per_cycle;
+  const double moved =
+      2 * of_tiles * 4 * static_cast<double>(inputs + outputs) / kTileBytesPerCycle;
   const double filters = 7 * 4 * pairs / kFilterBytesPerCycle;
-  return static_cast<double>(tiles) * (saved - moved) > filters;
+  return saved - moved > filters;
 }
 
 bool CpuScheduler::KeepsColumns(int64_t columns, int64_t column_bytes) const {

@@ -26,7 +26,8 @@ class CpuScheduler : public Scheduler {
   bool TurnsRows() const override { return true; }
   bool KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by_side) const override;
   bool RoundsToBf16() const override { return cpu_.allow_bf16; }
-  bool TransformsTiles(int64_t tiles, int64_t inputs, int64_t outputs) const override;
+  bool TransformsTiles(int64_t tiles, int64_t places, int64_t inputs,
+                       int64_t outputs) const override;
   bool SharesWindows() const override { return true; }
 
  private:

@@ -28,7 +28,7 @@ class GpuScheduler : public Scheduler {
   bool TurnsRows() const override { return false; }
   bool KeepsNarrow(ElementType, ElementType, int64_t) const override { return true; }
   bool RoundsToBf16() const override { return false; }
-  bool TransformsTiles(int64_t, int64_t, int64_t) const override { return false; }
+  bool TransformsTiles(int64_t, int64_t, int64_t, int64_t) const override { return false; }
   bool SharesWindows() const override { return false; }
 
  private:
