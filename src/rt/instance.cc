@@ -2,8 +2,7 @@
 
 #include <cstring>
 
-#include "base/cpu_features.h"
-#include "rt/cpu.h"
+#include "base/machine_features.h"
 #include "rt/error.h"
 
 namespace kiln::rt {

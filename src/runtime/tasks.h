@@ -128,27 +128,36 @@ class TaskBoard {
   static Times Now() { return {Nanoseconds(), Nanoseconds(CLOCK_THREAD_CPUTIME_ID)}; }
 
   // A thread whose processor is taken from it within a task holds up the whole run. Where that
-  // happens again and again, other programs have the processor, and the other threads are faster
-  // without this one: it takes no tasks for a while, longer each time. Once is no sign: any machine
-  // has other work now and then.
+  // happens for a large part of its time, other programs have the processor, and the other threads
+  // are faster without this one: it takes no tasks for a while, longer each time. A small part is
+  // no sign: any machine has other work now and then, and one that is shared with other machines
+  // has it all the time.
   class Starvation {
    public:
     // How long the thread is to rest that spun and had tasks from begin to end; 0 for not at all.
     int64_t RestAfter(const Times& begin, const Times& end) {
       const int64_t wall = end.wall - begin.wall, lost = wall - (end.own - begin.own);
-      if (lost < std::max(kLeastLoss, wall / 4)) return 0;
+      if (wall_ > kMemory) {
+        wall_ /= 2;
+        lost_ /= 2;
+      }
+      wall_ += wall;
+      lost_ += lost;
+      if (lost < kLeastLoss || lost_ < std::max(kLeastLosses, wall_ / 4)) return 0;
       const bool again = end.wall - awake_since_ < kMemory;
-      rest_ = again ? std::clamp(2 * rest_, kLeastRest, kMostRest) : 0;
+      rest_ = again ? std::min(2 * rest_, kMostRest) : kLeastRest;
       awake_since_ = end.wall + rest_;
       return rest_;
     }
 
    private:
-    static constexpr int64_t kLeastLoss = 200'000, kMemory = 50'000'000;
+    static constexpr int64_t kLeastLoss = 200'000, kLeastLosses = 4'000'000, kMemory = 50'000'000;
     static constexpr int64_t kLeastRest = 5'000'000, kMostRest = 80'000'000;
 
-    // The last loss, or the end of the rest after it.
-    int64_t awake_since_ = -kMemory, rest_ = 0;
+    // Of the last kMemory, about, that the thread spun or had tasks; what it lost of it.
+    int64_t wall_ = 0, lost_ = 0;
+    // The last rest, and its end.
+    int64_t rest_ = 0, awake_since_ = -kMemory;
   };
 
   void Rest(int64_t nanoseconds) {

@@ -2,16 +2,9 @@
 
 #include <unistd.h>
 
-#if defined(__linux__)
-#include <sys/syscall.h>
-#endif
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include <algorithm>
 
-#include "base/cpu_features.h"
+#include "base/machine_features.h"
 #include "base/strings.h"
 #include "target/cpu_features.h"
 
@@ -160,60 +153,13 @@ Target BaselineAArch64() {
   return t;
 }
 
-#if defined(__x86_64__)
-namespace {
-
-// Whether the system lets the process use the registers of AMX, which it has to be asked for.
-bool MayUseTiles() {
-#if defined(__linux__)
-  constexpr long kRequest = 0x1023, kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
-#else
-  return false;
-#endif
-}
-
-}  // namespace
-#endif
-
 Target HostCpu() {
 #if defined(__x86_64__)
+  const uint64_t has = FeaturesOfMachine();
   std::vector<std::string> features;
-  __builtin_cpu_init();
-#define KILN_FEATURE(name) \
-  if (__builtin_cpu_supports(name)) features.push_back(name)
-  KILN_FEATURE("sse4.1");
-  KILN_FEATURE("sse4.2");
-  KILN_FEATURE("popcnt");
-  KILN_FEATURE("avx");
-  KILN_FEATURE("avx2");
-  KILN_FEATURE("fma");
-  KILN_FEATURE("bmi");
-  KILN_FEATURE("bmi2");
-  KILN_FEATURE("avx512f");
-  KILN_FEATURE("avx512cd");
-  KILN_FEATURE("avx512bw");
-  KILN_FEATURE("avx512dq");
-  KILN_FEATURE("avx512vl");
-  KILN_FEATURE("avx512vnni");
-  KILN_FEATURE("avx512bf16");
-  if (__builtin_cpu_supports("amx-tile") && MayUseTiles()) {
-    KILN_FEATURE("amx-tile");
-    KILN_FEATURE("amx-bf16");
-    KILN_FEATURE("amx-int8");
+  for (size_t n = 0; n < std::size(kCpuFeatures); ++n) {
+    if (has >> n & 1) features.emplace_back(kCpuFeatures[n]);
   }
-#undef KILN_FEATURE
-  // GCC 12 does not know the others by name. All processors with AVX2 have these two.
-  if (__builtin_cpu_supports("avx2")) features.insert(features.end(), {"lzcnt", "f16c"});
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  __get_cpuid_count(7, 1, &a, &b, &c, &d);
-  auto add = [&](unsigned word, int bit, const char* feature, const char* base) {
-    const bool has_base = std::ranges::find(features, base) != features.end();
-    if (has_base && (word >> bit & 1)) features.push_back(feature);
-  };
-  add(a, 4, "avxvnni", "avx2");
-  add(d, 4, "avxvnniint8", "avx2");
-  add(a, 21, "amx-fp16", "amx-tile");
   Target t = X86WithFeatures(features);
   Cpu& cpu = t.cpu;
   cpu.l1_bytes = CacheBytes(_SC_LEVEL1_DCACHE_SIZE, cpu.l1_bytes);
