@@ -430,7 +430,8 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
     }
   }
   bool transpose = (p.c_n != 1 && p.c_m == 1) || PrefersTransposedGemm(cpu, p);
-  if (!c.c_param.valid() && p.c_n == 1) transpose = false;  // Epilogues want contiguous vectors.
+  // Epilogues want contiguous vectors.
+  if (!c.c_param.valid() && p.c_n == 1 && !HasFewColumns(cpu, p)) transpose = false;
   if (transpose) {
     // And of the two the other one is the right factor now.
     auto moves = [](const auto& d) { return d.a != 0; };

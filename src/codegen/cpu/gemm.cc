@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "codegen/cpu/gemm_internal.h"
+#include "codegen/cpu/transpose.h"
 #include "codegen/llvm_session.h"
 #include "llvm/IR/Module.h"
 
@@ -34,9 +35,72 @@ constexpr size_t kFirstOfShape = 8;
 // Whether whole tiles meet their epilogue in registers, in code that is not shared.
 bool IsInRegisters(const llvm::Function& kernel, const kernel::GemmProblem& p,
                    const kernel::GemmSchedule& s, const GemmEpilogue& epilogue) {
-  return epilogue.may_have_own_gemm && !kernel.hasOptNone() && !kernel::IsTile(s.unit) &&
-         s.kind == GemmKind::kOuter && s.k_blocks == 1 && (p.n % s.lanes == 0 || s.n_panels > 1);
+  return epilogue.may_have_own_gemm && !epilogue.along_m && !kernel.hasOptNone() &&
+         !kernel::IsTile(s.unit) && s.kind == GemmKind::kOuter && s.k_blocks == 1 &&
+         (p.n % s.lanes == 0 || s.n_panels > 1);
 }
+
+// Whether tiles without an epilogue are stored in vectors along m.
+bool StoresAlongM(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
+  return MayFinishAlongM(p, s) && p.c_m == 1 && p.c_n > 1;
+}
+
+// The epilogue of a tile in vectors along its rows. Those of a column of vectors are transposed in
+// registers: as many rows at once as a vector has lanes, then half as many, and so on.
+class FinishAlongM {
+ public:
+  // `finish` has each of the vectors.
+  FinishAlongM(Emitter& e, std::function<void(const GemmVector&)> finish)
+      : e_(e), finish_(std::move(finish)) {
+    auto* type = llvm::ArrayType::get(e.vector, static_cast<uint64_t>(e.s.lanes));
+    llvm::AllocaInst* columns = e.b.CreateAlloca(type);
+    columns->setAlignment(llvm::Align(64));
+    columns_ = columns;
+  }
+
+  // Of a vector `v` of the tile's, which begins at `row` and `vector`.
+  void Emit(Value* tile, const std::vector<Value*>& batch, Value* row, Value* vector, Value* v) {
+    const int lanes = e_.s.lanes;
+    Value* first = e_.Scale(e_.Add(vector, v), lanes);
+    Value* count = e_.Int(lanes);
+    if (e_.ragged) count = e_.Min(e_.b.CreateSub(e_.Int(e_.p.n), first), count);
+    for (int i = 0, width = lanes; i < e_.s.mr; i += width) {
+      while (width > e_.s.mr - i) width /= 2;
+      Transpose(tile, i, width, v);
+      llvm::Type* type = e_.element;
+      if (width > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(width));
+      e_.Loop(e_.Int(0), count, 1, "column", [&](Value* j) {
+        GemmVector result;
+        result.value = e_.Load(type, Column(j), e_.vector_bytes);
+        result.lanes = width;
+        result.along_m = true;
+        result.batch = batch;
+        result.m = e_.Add(row, e_.Int(i));
+        result.n = e_.Add(first, j);
+        finish_(result);
+      });
+    }
+  }
+
+ private:
+  Value* Column(Value* j) { return e_.Offset(columns_, e_.Scale(j, e_.vector_bytes)); }
+
+  void Transpose(Value* tile, int row, int count, Value* v) {
+    std::vector<Value*> rows;
+    for (int i = row; i < row + count; ++i) {
+      rows.push_back(e_.LoadVector(gemm::SlotOf(e_, tile, e_.Int(i), v), nullptr, true));
+    }
+    rows.resize(static_cast<size_t>(e_.s.lanes), llvm::PoisonValue::get(e_.vector));
+    SwapBlocks(e_.b, rows, 1);
+    for (size_t j = 0; j < rows.size(); ++j) {
+      e_.StoreVector(rows[j], Column(e_.Int(static_cast<int64_t>(j))), nullptr, true);
+    }
+  }
+
+  Emitter& e_;
+  const std::function<void(const GemmVector&)> finish_;
+  Value* columns_;
+};
 
 // The epilogue of a tile. Without one the tile is stored into C, the kernel's argument `c`.
 llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProblem& problem,
@@ -53,11 +117,23 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
   if (!epilogue) {
     to = e.Offset(e.Arg(c), e.BatchOffset(batch, &GemmBatchDimension::c, e.element_bytes));
   }
+  if (epilogue ? epilogue.along_m : StoresAlongM(problem, schedule)) {
+    FinishAlongM along(e, [&](const GemmVector& result) {
+      if (epilogue) return epilogue.emit(e.b, result);
+      Value* place = e.Add(e.Scale(result.n, problem.c_n), result.m);
+      e.StoreVector(result.value, e.Offset(to, e.Scale(place, e.element_bytes)), nullptr, false);
+    });
+    e.Loop(first_vector, e.Int(schedule.nv), 1, "vector",
+           [&](Value* v) { along.Emit(tile, batch, row, vector, v); });
+    e.b.CreateRetVoid();
+    return f;
+  }
   gemm::ForEachVector(e, first_row, first_vector, [&](Value* i, Value* v) {
     Value* slot = gemm::SlotOf(e, tile, i, v);
     if (!epilogue) return gemm::StoreResults(e, slot, to, e.Add(row, i), e.Add(vector, v));
     GemmVector result;
     result.value = e.LoadVector(slot, nullptr, true);
+    result.lanes = schedule.lanes;
     result.batch = batch;
     result.m = e.Add(row, i);
     result.n = e.Scale(e.Add(vector, v), schedule.lanes);
@@ -280,6 +356,11 @@ class SharedGemm {
 
 }  // namespace
 
+bool MayFinishAlongM(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
+  return s.kind == GemmKind::kOuter && s.lanes >= 2 && s.mr >= s.lanes / 2 && p.m % s.mr == 0 &&
+         !s.by_columns;
+}
+
 Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
                 const kernel::GemmSchedule& schedule, const GemmOperands& operands,
                 const GemmEpilogue& epilogue) {
@@ -301,7 +382,8 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   const bool has_edges = problem.m % schedule.mr != 0 || e.n_vectors % schedule.nv != 0 || e.ragged;
   if (shares && shared.is_direct()) {
     at.finish = e.Arg(operands.c);
-  } else if (shares || (in_registers && has_edges)) {
+  } else if (shares || (in_registers && has_edges) ||
+             (!epilogue && StoresAlongM(problem, schedule))) {
     at.finish = EmitFinish(*function, problem, schedule, operands.c, epilogue);
   }
   if (!shares) {

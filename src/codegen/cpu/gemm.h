@@ -53,9 +53,11 @@ struct GemmPrologue {
   std::string text;  // equal text, equal code
 };
 
-// One vector of results: lane i is C[batch, m, n + i].
+// One vector of results: lane i is C[batch, m, n + i], or C[batch, m + i, n].
 struct GemmVector {
   llvm::Value* value = nullptr;
+  int lanes = 1;
+  bool along_m = false;
   std::vector<llvm::Value*> batch;  // i64, one per batch dimension
   llvm::Value* m = nullptr;         // i64
   llvm::Value* n = nullptr;         // i64
@@ -88,9 +90,15 @@ struct GemmEpilogue {
   bool may_have_own_gemm = false;
   // Such a gemm sums a tile while the lines that the epilogue wants of these are on their way.
   std::vector<GemmRows> reads = {};
+  // Whether vectors are wanted along m, where all tiles have rows of their own: tiles are then
+  // transposed.
+  bool along_m = false;
 
   explicit operator bool() const { return emit != nullptr; }
 };
+
+// Whether the gemm's tiles can be finished in vectors along m.
+bool MayFinishAlongM(const kernel::GemmProblem& problem, const kernel::GemmSchedule& schedule);
 
 // Fills the empty body of `function`, which has the signature of kiln_kernel_fn and the attributes
 // of the target. A, B and C do not overlap; C may be written by several threads at once with the

@@ -21,18 +21,28 @@ class Epilogue {
 
   void Emit(llvm::IRBuilder<>& b, const GemmVector& result) {
     const kernel::Contraction& c = *gemm_.contraction;
-    int64_t lanes = gemm_.schedule->lanes;
+    const int64_t lanes = result.lanes;
     llvm::Function* function = b.GetInsertBlock()->getParent();
     NestEmitter e = function == function_ ? NestEmitter(args_, kernel_, cpu_, b.saveIP())
                                           : NestEmitter(function, kernel_, cpu_, b.saveIP());
     function_ = function;
     args_ = e.args();
-    if (c.m_variable.valid()) e.Bind(c.m_variable, result.m);
+    if (result.along_m) {
+      e.Bind(c.n_variable, result.n);
+    } else if (c.m_variable.valid()) {
+      e.Bind(c.m_variable, result.m);
+    }
     for (size_t i = 0; i < c.batch_variables.size(); ++i) {
       e.Bind(c.batch_variables[i], result.batch[i]);
     }
     Lanes value{{result.value}, lanes > 1};
-    if (c.n_variable.valid()) {
+    if (result.along_m) {
+      if (lanes > 1) {
+        e.BindVector(c.m_variable, result.m, lanes, 1, nullptr, 1);
+      } else {
+        e.Bind(c.m_variable, result.m);
+      }
+    } else if (c.n_variable.valid()) {
       e.BindVector(c.n_variable, result.n, lanes, 1, result.mask, lanes);
     } else if (lanes > 1) {
       // One column: the first lane is all there is.
@@ -333,6 +343,28 @@ std::vector<GemmRows> ReadsOf(const kernel::Kernel& kernel, const kernel::Contra
   return reads;
 }
 
+// Whether what an epilogue reads and stores is contiguous along m, and not along n: vectors along n
+// would be gathered and scattered.
+bool IsAlongM(const kernel::Kernel& kernel, const kernel::CpuGemm& gemm) {
+  const kernel::Contraction& c = *gemm.contraction;
+  if (!MayFinishAlongM(c.problem, *gemm.schedule) || !c.m_variable.valid() ||
+      !c.n_variable.valid()) {
+    return false;
+  }
+  auto is_along = [&](const kernel::Index& index) {
+    const std::optional<int64_t> m = index.StrideOf(c.m_variable), n = index.StrideOf(c.n_variable);
+    return m == 1 && n && *n > 1;
+  };
+  bool found = false;
+  for (StageId stage : kernel.stages.ids(StageId(1))) {
+    for (const kernel::Store& store : kernel.stages[stage].stores) {
+      if (!is_along(store.index)) return false;
+      found = true;
+    }
+  }
+  return found;
+}
+
 // A packed operand replaces the plain one, which must have no other reads.
 Status CheckPacked(const kernel::Kernel& kernel, const kernel::CpuGemm& gemm) {
   const kernel::Contraction& c = *gemm.contraction;
@@ -394,7 +426,8 @@ Status EmitGemmKernel(llvm::Function* function, const kernel::Kernel& kernel,
   Epilogue code(kernel, gemm, cpu);
   GemmEpilogue epilogue = {
       .emit = [&](llvm::IRBuilder<>& b, const GemmVector& v) { code.Emit(b, v); },
-      .may_have_own_gemm = own_gemm};
+      .may_have_own_gemm = own_gemm,
+      .along_m = IsAlongM(kernel, gemm)};
   if (own_gemm) epilogue.reads = ReadsOf(kernel, c, cpu);
   KILN_RETURN_IF_ERROR(EmitGemm(function, c.problem, *gemm.schedule, operands, epilogue));
   KILN_RETURN_IF_ERROR(status());

@@ -368,6 +368,7 @@ class GemmLoops {
         for (int v = 0; v < s_.nv; ++v) {
           GemmVector result;
           result.value = sums[i * s_.nv + v];
+          result.lanes = s_.lanes;
           result.batch = indices_;
           result.m = e_.Add(row_, e_.Int(i));
           result.n = e_.Add(e_.Scale(vector_, s_.lanes), e_.Int(int64_t{v} * s_.lanes));

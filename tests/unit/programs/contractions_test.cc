@@ -40,5 +40,33 @@ TEST(Contractions, ScaledAlongOneOfTwoDimensions) {
   }
 }
 
+// Few columns, which are the rows of tiles that are transposed before their epilogue.
+TEST(Contractions, OfFewColumns) {
+  for (std::string_view type : {"f32", "f64"}) {
+    for (int64_t m : {784, 70, 33}) {
+      for (int64_t n : {2, 3, 5, 7, 10, 12}) {
+        for (bool batched : {false, true}) {
+          auto shape = [&](int64_t rows, int64_t columns) {
+            return Cat(type, "[", batched ? "3," : "", rows, ",", columns, "]");
+          };
+          const std::string result = shape(m, n);
+          const int at = batched ? 1 : 0;
+          const std::string text = Cat(
+              "HloModule m\nENTRY e {\n  x = ", shape(20, m), " parameter(0)\n  d = ", shape(20, n),
+              " parameter(1)\n  w = ", result, " parameter(2)\n  a = ", type, "[", m,
+              "] parameter(3)\n  b = ", type, "[", n, "] parameter(4)\n  g = ", result,
+              " dot(x, d), ", batched ? "lhs_batch_dims={0}, rhs_batch_dims={0}, " : "",
+              "lhs_contracting_dims={", at, "}, rhs_contracting_dims={", at, "}\n");
+          Check(Cat(text, "  ROOT r = ", result, " copy(g)\n}\n"));
+          Check(Cat(text, "  rows = ", result, " broadcast(a), dimensions={", at,
+                    "}\n  columns = ", result, " broadcast(b), dimensions={", at + 1,
+                    "}\n  i = ", result, " multiply(g, rows)\n  j = ", result,
+                    " add(i, columns)\n  ROOT r = ", result, " subtract(w, j)\n}\n"));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln

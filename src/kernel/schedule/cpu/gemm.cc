@@ -583,9 +583,18 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
   return s;
 }
 
-bool PrefersTransposedGemm(const target::Cpu&, const GemmProblem& p) {
+bool HasFewColumns(const target::Cpu& cpu, const GemmProblem& p) {
+  // The rows of one tile of the transpose.
+  constexpr int64_t kMostColumns = 12;
+  const int64_t lanes = cpu.vector_bytes / ByteWidth(p.type);
+  // Without AVX-512 a part of a vector takes several instructions to be stored.
+  return !HasWideVectors(cpu) && MayGoByColumns(cpu, p) && p.n <= kMostColumns &&
+         p.n >= lanes / 2 && p.n % lanes != 0 && p.m >= 4 * lanes;
+}
+
+bool PrefersTransposedGemm(const target::Cpu& cpu, const GemmProblem& p) {
   if (p.m == 1) return false;
-  return p.n == 1 || (p.c_m == 1 && p.c_n != 1);
+  return p.n == 1 || (p.c_m == 1 && p.c_n != 1) || HasFewColumns(cpu, p);
 }
 
 }  // namespace kiln::kernel

@@ -212,8 +212,11 @@ bool FlipsBytes(const GemmProblem& problem, GemmUnit unit);
 void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
                           GemmSchedule& schedule);
 
+// Whether C has a few columns, but no whole vectors of them, and runs faster as its transpose, an
+// epilogue included: tiles are transposed as they are finished.
+bool HasFewColumns(const target::Cpu& cpu, const GemmProblem& problem);
 // Whether the problem should be given transposed: its result is contiguous along m, or has one
-// column. A caller that can index its epilogue either way asks before it chooses.
+// column, or few. A caller that can index its epilogue either way asks before it chooses.
 bool PrefersTransposedGemm(const target::Cpu& cpu, const GemmProblem& problem);
 
 }  // namespace kiln::kernel
