@@ -343,8 +343,8 @@ std::vector<GemmRows> ReadsOf(const kernel::Kernel& kernel, const kernel::Contra
   return reads;
 }
 
-// Whether what an epilogue reads and stores is contiguous along m, and not along n: vectors along n
-// would be gathered and scattered.
+// Whether what an epilogue stores is contiguous along m, and not along n: vectors along n would be
+// scattered.
 bool IsAlongM(const kernel::Kernel& kernel, const kernel::CpuGemm& gemm) {
   const kernel::Contraction& c = *gemm.contraction;
   if (!MayFinishAlongM(c.problem, *gemm.schedule) || !c.m_variable.valid() ||
