@@ -115,7 +115,7 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
   std::vector<Value*> batch = e.BatchIndices(f->getArg(3));
   Value* to = nullptr;
   if (!epilogue) {
-    to = e.Offset(e.Arg(c), e.BatchOffset(batch, &GemmBatchDimension::c, e.element_bytes));
+    to = e.Offset(e.Arg(c), e.BatchOffsetC(batch));
   }
   if (epilogue ? epilogue.along_m : StoresAlongM(problem, schedule)) {
     FinishAlongM along(e, [&](const GemmVector& result) {

@@ -5,6 +5,7 @@
 
 namespace kiln::codegen::gemm {
 
+using kernel::GemmBatchDimension;
 using llvm::Value;
 
 Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
@@ -232,19 +233,21 @@ std::vector<Value*> Emitter::BatchIndices(Value* linear) {
   return indices;
 }
 
-Value* Emitter::BatchOffset(const std::vector<Value*>& indices,
-                            int64_t kernel::GemmBatchDimension::*stride, int64_t bytes) {
-  Value* offset = Int(0);
-  for (size_t i = 0; i < indices.size(); ++i) {
-    offset = Add(offset, Scale(indices[i], p.batch[i].*stride * bytes));
-  }
-  return offset;
+Value* Emitter::BatchOffsetA(const std::vector<Value*>& indices) {
+  return BatchOffset(indices, [&](const GemmBatchDimension& d) { return d.a * a_bytes; });
+}
+Value* Emitter::BatchOffsetB(const std::vector<Value*>& indices) {
+  return BatchOffset(indices, [&](const GemmBatchDimension& d) { return BytesOfB(d.b); });
+}
+Value* Emitter::BatchOffsetC(const std::vector<Value*>& indices) {
+  return BatchOffset(indices, [&](const GemmBatchDimension& d) { return d.c * element_bytes; });
 }
 
-Value* Emitter::BatchOffsetB(const std::vector<Value*>& indices) {
+Value* Emitter::BatchOffset(const std::vector<Value*>& indices,
+                            llvm::function_ref<int64_t(const GemmBatchDimension&)> bytes) {
   Value* offset = Int(0);
   for (size_t i = 0; i < indices.size(); ++i) {
-    offset = Add(offset, Scale(indices[i], BytesOfB(p.batch[i].b)));
+    offset = Add(offset, Scale(indices[i], bytes(p.batch[i])));
   }
   return offset;
 }

@@ -174,9 +174,12 @@ struct Emitter {
   llvm::Value* PanelVector(llvm::Value* panel);
   // Splits a linear batch index into one index per batch dimension.
   std::vector<llvm::Value*> BatchIndices(llvm::Value* linear);
-  llvm::Value* BatchOffset(const std::vector<llvm::Value*>& indices,
-                           int64_t kernel::GemmBatchDimension::*stride, int64_t bytes);
+  // How far one of the batch is from the first in A, B or C; in bytes.
+  llvm::Value* BatchOffsetA(const std::vector<llvm::Value*>& indices);
   llvm::Value* BatchOffsetB(const std::vector<llvm::Value*>& indices);
+  llvm::Value* BatchOffsetC(const std::vector<llvm::Value*>& indices);
+  llvm::Value* BatchOffset(const std::vector<llvm::Value*>& indices,
+                           llvm::function_ref<int64_t(const kernel::GemmBatchDimension&)> bytes);
   // Steps and elements of k in block `k_block`, and how far A or B is there from where the first
   // one begins; in bytes.
   llvm::Value* KCount(llvm::Value* k_block) { return KCount(k_block, steps, s.kc); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/strings.h"
 #include "codegen/cpu/gemm.h"
@@ -27,23 +28,21 @@ class Epilogue {
                                           : NestEmitter(function, kernel_, cpu_, b.saveIP());
     function_ = function;
     args_ = e.args();
+    kernel::VariableId along = c.n_variable, across = c.m_variable;
+    llvm::Value *first = result.n, *row = result.m;
     if (result.along_m) {
-      e.Bind(c.n_variable, result.n);
-    } else if (c.m_variable.valid()) {
-      e.Bind(c.m_variable, result.m);
+      std::swap(along, across);
+      std::swap(first, row);
     }
+    if (across.valid()) e.Bind(across, row);
     for (size_t i = 0; i < c.batch_variables.size(); ++i) {
       e.Bind(c.batch_variables[i], result.batch[i]);
     }
     Lanes value{{result.value}, lanes > 1};
-    if (result.along_m) {
-      if (lanes > 1) {
-        e.BindVector(c.m_variable, result.m, lanes, 1, nullptr, 1);
-      } else {
-        e.Bind(c.m_variable, result.m);
-      }
-    } else if (c.n_variable.valid()) {
-      e.BindVector(c.n_variable, result.n, lanes, 1, result.mask, lanes);
+    if (along.valid() && lanes > 1) {
+      e.BindVector(along, first, lanes, 1, result.mask, result.along_m ? 1 : lanes);
+    } else if (along.valid()) {
+      e.Bind(along, first);
     } else if (lanes > 1) {
       // One column: the first lane is all there is.
       value = {{e.builder().CreateExtractElement(result.value, uint64_t{0})}, false};

@@ -8,7 +8,6 @@
 namespace kiln::codegen::gemm {
 
 using kernel::GemmB;
-using kernel::GemmBatchDimension;
 using kernel::GemmKind;
 using llvm::Value;
 
@@ -170,10 +169,10 @@ class GemmLoops {
     if (e_.any_windows) {
       a_item_ = e_.Offset(a_, e_.Multiply(indices_[0], e_.shape.a_batch));
     } else if (!s_.pack_a) {
-      a_item_ = e_.Offset(a_, e_.BatchOffset(indices_, &GemmBatchDimension::a, e_.a_bytes));
+      a_item_ = e_.Offset(a_, e_.BatchOffsetA(indices_));
     }
     if (c_ != nullptr) {
-      c_item_ = e_.Offset(c_, e_.BatchOffset(indices_, &GemmBatchDimension::c, e_.element_bytes));
+      c_item_ = e_.Offset(c_, e_.BatchOffsetC(indices_));
     }
   }
 

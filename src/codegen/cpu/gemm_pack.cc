@@ -330,8 +330,7 @@ void PackRowsOfA(Emitter& e, Value* from, Value* to) {
   e.Loop(e.function->getArg(2), e.function->getArg(3), 1, "item", [&](Value* item) {
     Value* batch = e.b.CreateUDiv(item, e.Int(e.p.m));
     Value* row = e.b.CreateURem(item, e.Int(e.p.m));
-    Value* in = e.Offset(
-        from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::a, e.a_bytes));
+    Value* in = e.Offset(from, e.BatchOffsetA(e.BatchIndices(batch)));
     in = e.Offset(in, e.Scale(row, e.p.a_m * e.a_bytes));
     Value* out = e.Offset(to, e.Scale(item, e.s.a_row_bytes));
     auto pack = [&](Value* vector, Value* mask) {
@@ -378,8 +377,7 @@ Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& proble
     Value* batch = e.b.CreateUDiv(item, e.Int(chunks));
     Value* first = e.Scale(e.b.CreateURem(item, e.Int(chunks)), kernel::kPackSteps);
     Value* count = e.Min(e.Int(kernel::kPackSteps), e.b.CreateSub(e.Int(e.steps), first));
-    Value* batch_in = e.Offset(
-        from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::a, e.a_bytes));
+    Value* batch_in = e.Offset(from, e.BatchOffsetA(e.BatchIndices(batch)));
     e.Loop(e.Int(0), e.Int(schedule.row_tiles), 1, "tile", [&](Value* tile) {
       Value* in = e.Offset(batch_in, e.Scale(e.TileRow(tile), problem.a_m * e.a_bytes));
       in = e.Offset(in, e.Scale(first, source_bytes));
