@@ -125,9 +125,46 @@ std::vector<Element> Elements(std::span<const ElementType> types) {
   return all;
 }
 
+// Whether inputs of this number count up from 0 or more with the one variable that is reduced, as
+// the places of elements do, and the initial value is 0.
+bool CountsUp(const Kernel& kernel, const Stage& stage, const Reduction& reduction, size_t number) {
+  const Node &input = stage.nodes[reduction.inputs[number]],
+             &init = stage.nodes[reduction.inits[number]];
+  if (input.kind != Node::Kind::kIndex || IsPred(input.type) || input.index.constant() < 0) {
+    return false;
+  }
+  int64_t last = input.index.constant();
+  for (const Index::Term& t : input.index.terms()) {
+    if (t.atom.kind != Atom::Kind::kVariable || t.coefficient < 1) return false;
+    last += t.coefficient * (kernel.variables[t.atom.variable].extent - 1);
+  }
+  const int64_t bits = std::min<int64_t>(8 * ByteWidth(input.type), 32);
+  if (!IsInteger(input.type) || last >= int64_t{1} << (bits - 1)) return false;
+  int64_t reduced = 0;
+  for (VariableId v : stage.variables) {
+    if (!kernel.variables[v].reduction) continue;
+    ++reduced;
+    if (input.index.StrideOf(v).value_or(0) < 1) return false;
+  }
+  return reduced == 1 && init.kind == Node::Kind::kConstant && init.literal->IsAll(0);
+}
+
 }  // namespace
 
-bool IsSelection(const Combiner& combiner, std::span<const ElementType> types) {
+std::optional<Sequences> SequencesOf(const Kernel& kernel, const Stage& stage,
+                                     const Reduction& reduction) {
+  if (IsSelection(reduction.combiner, reduction.types)) return Sequences();
+  for (size_t k = 0; k < reduction.types.size(); ++k) {
+    if (CountsUp(kernel, stage, reduction, k) &&
+        IsSelection(reduction.combiner, reduction.types, k)) {
+      return Sequences{k};
+    }
+  }
+  return std::nullopt;
+}
+
+bool IsSelection(const Combiner& combiner, std::span<const ElementType> types,
+                 std::optional<size_t> by) {
   if (combiner.results.size() != types.size()) return false;
   const std::vector<Element> all = Elements(types);
   if (all.empty()) return false;
@@ -137,7 +174,8 @@ bool IsSelection(const Combiner& combiner, std::span<const ElementType> types) {
   std::vector<std::vector<size_t>> product(all.size());
   for (size_t x = 0; x < all.size(); ++x) {
     for (const Element& y : all) {
-      std::optional<Element> both = trial.Combine(all[x], y);
+      const bool swaps = by && y[*by] < all[x][*by];
+      std::optional<Element> both = swaps ? trial.Combine(y, all[x]) : trial.Combine(all[x], y);
       if (!both) return false;
       auto at = std::ranges::find_if(all, [&](const Element& e) { return same(e, *both); });
       product[x].push_back(static_cast<size_t>(at - all.begin()));

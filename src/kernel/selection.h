@@ -1,6 +1,7 @@
 // Combiners that keep one of two elements.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "kernel/kernel.h"
@@ -16,6 +17,20 @@ namespace kiln::kernel {
 // with their like, and chosen by what comes out, nothing matters but the order of three elements,
 // and all orders of three are there among three numbers and NaN. (Zeros are equal: of two that tie
 // in all else either's sign may be kept.) False where it is not shown.
-bool IsSelection(const Combiner& combiner, std::span<const ElementType> types);
+//
+// With `by`, f is called with x and y in the order of their accumulators of that number, which are
+// integers: the first of several NaNs is kept, say, whichever comes first.
+bool IsSelection(const Combiner& combiner, std::span<const ElementType> types,
+                 std::optional<size_t> by = {});
+
+// A way to fold a reduction's elements as several sequences, each of which begins with the initial
+// values and takes its elements in order, and to combine what they keep.
+struct Sequences {
+  // Two are combined in the order of their accumulators of this number, if it is there.
+  std::optional<size_t> by;
+};
+// Of a general reduction: none where its elements have to be one sequence.
+std::optional<Sequences> SequencesOf(const Kernel& kernel, const Stage& stage,
+                                     const Reduction& reduction);
 
 }  // namespace kiln::kernel

@@ -128,9 +128,9 @@ void NestCode::EmitOuter(std::vector<OuterLoop> loops, const std::function<void(
 
 void NestCode::EmitOuterFrom(const std::vector<OuterLoop>& loops, size_t at,
                              const std::function<void()>& point) {
-  const auto& begins = schedule_.cases.begins;
-  if (!begins.empty() && e_->bound(schedule_.cases.variable) && !e_->IsInCase()) {
-    return EmitCases(0, begins.size(), [&] { EmitOuterFrom(loops, at, point); });
+  for (const kernel::CpuCases& cases : schedule_.cases) {
+    if (!e_->bound(cases.variable) || e_->IsInCase(cases.variable)) continue;
+    return EmitCases(cases, 0, cases.begins.size(), [&] { EmitOuterFrom(loops, at, point); });
   }
   if (at == loops.size()) return point();
   const OuterLoop& loop = loops[at];
@@ -140,8 +140,10 @@ void NestCode::EmitOuterFrom(const std::vector<OuterLoop>& loops, size_t at,
       e_->VectorLoop(loop.variable, range, schedule_.vector_width, schedule_.stages.front(), none,
                      [&](Values&) { EmitOuterFrom(loops, at + 1, point); });
     };
-    if (schedule_.cases.variable != loop.variable) return vectors(loop.range);
-    return EmitPieces(loop, vectors);
+    for (const kernel::CpuCases& cases : schedule_.cases) {
+      if (cases.variable == loop.variable) return EmitPieces(loop, cases.begins, vectors);
+    }
+    return vectors(loop.range);
   }
   if (loop.variable == schedule_.tile_variable) {
     return e_->TileLoop(loop.variable, loop.range, point);
@@ -158,26 +160,27 @@ void NestCode::EmitOuterFrom(const std::vector<OuterLoop>& loops, size_t at,
   });
 }
 
-void NestCode::EmitCases(size_t first, size_t end, const std::function<void()>& emit) {
-  const auto& begins = schedule_.cases.begins;
+void NestCode::EmitCases(const kernel::CpuCases& cases, size_t first, size_t end,
+                         const std::function<void()>& emit) {
+  const auto& begins = cases.begins;
   if (end - first > 1) {
     const size_t middle = first + (end - first) / 2;
-    Value* before = b().CreateICmpSLT(e_->bound(schedule_.cases.variable), e_->Int(begins[middle]));
+    Value* before = b().CreateICmpSLT(e_->bound(cases.variable), e_->Int(begins[middle]));
     EmitIf(
-        b(), before, [&] { EmitCases(first, middle, emit); }, [&] { EmitCases(middle, end, emit); },
-        {.then = "before", .otherwise = "from"});
+        b(), before, [&] { EmitCases(cases, first, middle, emit); },
+        [&] { EmitCases(cases, middle, end, emit); }, {.then = "before", .otherwise = "from"});
     return;
   }
   NestEmitter::Mark mark = e_->GetMark();
-  e_->OpenCase(begins[first]);
+  e_->OpenCase(cases.variable, begins[first]);
   e_->EmitReadyInAll();
   emit();
-  e_->CloseCase();
+  e_->CloseCase(cases.variable);
   e_->Rewind(mark);
 }
 
-void NestCode::EmitPieces(const OuterLoop& loop, const std::function<void(const Range&)>& emit) {
-  const auto& begins = schedule_.cases.begins;
+void NestCode::EmitPieces(const OuterLoop& loop, const std::vector<int64_t>& begins,
+                          const std::function<void(const Range&)>& emit) {
   const int64_t extent = kernel_.variables[loop.variable].extent;
   for (size_t i = 0; i < begins.size(); ++i) {
     NestEmitter::Mark mark = e_->GetMark();
@@ -190,10 +193,10 @@ void NestCode::EmitPieces(const OuterLoop& loop, const std::function<void(const 
       piece.aligned = std::gcd(piece.aligned, loop.range.aligned);
       piece.maybe_empty = true;
     }
-    e_->OpenCase(first);
+    e_->OpenCase(loop.variable, first);
     e_->EmitReadyInAll();
     emit(piece);
-    e_->CloseCase();
+    e_->CloseCase(loop.variable);
     e_->Rewind(mark);
   }
 }

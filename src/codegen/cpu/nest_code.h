@@ -52,10 +52,11 @@ class NestCode {
   void EmitOuter(std::vector<OuterLoop> loops, const std::function<void()>& point);
   void EmitOuterFrom(const std::vector<OuterLoop>& loops, size_t at,
                      const std::function<void()>& point);
-  // Calls `emit` in the code of each of the schedule's cases from `first` on, before `end`.
-  void EmitCases(size_t first, size_t end, const std::function<void()>& emit);
-  // Calls `emit` with the loop's part of each case, whose code that is.
-  void EmitPieces(const OuterLoop& loop,
+  // Calls `emit` in the code of each of the pieces from `first` on, before `end`.
+  void EmitCases(const kernel::CpuCases& cases, size_t first, size_t end,
+                 const std::function<void()>& emit);
+  // Calls `emit` with the loop's part of each of the pieces that begin there, whose code that is.
+  void EmitPieces(const OuterLoop& loop, const std::vector<int64_t>& begins,
                   const std::function<void(const NestEmitter::Range&)>& emit);
 
   // --- Rows that go through the stages as through a pipeline: in a round the last stage has a row,
@@ -193,11 +194,12 @@ class NestCode {
   Value* AnyNan(StageId s, const Reduction& r, size_t result);
   // The rows of a strip at hand, combined.
   Value* ExtremumOfRows(StageId s, const Reduction& r, size_t result);
-  void FoldGeneral(StageId s, const Reduction& r, int copy, size_t at, size_t per_result,
-                   Values& carried);
+  void FoldGeneral(StageId s, const Reduction& r, bool own, int copy, size_t at, Values& carried);
 
   // In a fixed tree: i with i + n/2, and lanes alike.
   Value* CombineTree(const Reduction& r, size_t result, bool seeks_nans, Values values);
+  // The results of a general reduction whose accumulators, from `at` on, have a sequence each.
+  Values CombineSequences(StageId s, const Reduction& r, const Values& carried, size_t at);
   void Finish(StageId s, bool own, bool partial, const Values& carried);
 
   struct Partial {

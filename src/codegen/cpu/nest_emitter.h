@@ -123,9 +123,9 @@ class NestEmitter {
   void SetStores(llvm::Value* condition) { stores_ = condition; }
   // Opens the code of a schedule's case: the place where it begins tells what its tests give. They
   // are left out elsewhere.
-  void OpenCase(int64_t begin) { case_ = begin; }
-  void CloseCase() { case_.reset(); }
-  bool IsInCase() const { return case_.has_value(); }
+  void OpenCase(VariableId variable, int64_t begin);
+  void CloseCase(VariableId variable);
+  bool IsInCase(VariableId variable) const;
   // The same vectors that another emitter has, along a variable of this one's.
   void BindVectorLike(const NestEmitter& other, VariableId variable);
   // Makes the copies those of `count` points of another variable from `value` on.
@@ -243,7 +243,12 @@ class NestEmitter {
   // A test of a case, or a select or an 'and' by one: a constant, or one of its operands. Null for
   // others.
   std::optional<Lanes> InCase(StageId stage, const kernel::Node& node);
-  bool IsTestOfCase(const kernel::Node& node) const;
+  struct Case {
+    VariableId variable;
+    std::optional<int64_t> begin;  // of the piece whose code is open
+  };
+  // The case that the node is a test of, or null.
+  const Case* CaseOf(const kernel::Node& node) const;
   void EmitReciprocalAhead(StageId stage, NodeId node);
   void AdvanceAccess(int id);
   // The value of an index, as i64 or, where `vector`, <width x int type>.
@@ -312,8 +317,7 @@ class NestEmitter {
   llvm::Value* mask_ = nullptr;
   llvm::Value* lanes_left_ = nullptr;
   llvm::Value* stores_ = nullptr;
-  VariableId cases_;  // the variable of cases, or none
-  std::optional<int64_t> case_;
+  std::vector<Case> cases_;
   VariableId tile_variable_;
   int64_t tile_aligned_ = 1;
 

@@ -493,7 +493,7 @@ void NestEmitter::EmitUpdate(StageId stage, int number) {
 
 void NestEmitter::SetMemory(const kernel::CpuNestSchedule& schedule, const NestEmitter* other) {
   nontemporal_ = schedule.nontemporal;
-  if (!schedule.cases.begins.empty()) cases_ = schedule.cases.variable;
+  for (const kernel::CpuCases& cases : schedule.cases) cases_.push_back({cases.variable, {}});
   for (const kernel::CpuPrefetch& p : schedule.prefetches) {
     int id = AddAccess(p.index, kernel_.params[p.param].type, args_[p.param], p.param, p.stage);
     prefetches_.push_back({p.stage, id, p.write});

@@ -1,9 +1,11 @@
 // Stages at one outer point: their loops, reductions and stores.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "base/strings.h"
 #include "codegen/cpu/nest_code.h"
+#include "kernel/selection.h"
 
 namespace kiln::codegen {
 
@@ -89,6 +91,8 @@ Values NestCode::Start(StageId s, bool own, bool partial) {
   for (const Reduction& r : kernel_.stages[s].reductions) {
     for (size_t k = 0; k < r.inputs.size(); ++k) {
       Value* identity = IdentityOf(b().getContext(), r.combiner.kind, r.types[k]);
+      // A selection may begin with its initial values as often as it likes.
+      if (!identity && own && !partial) identity = e_->Use(s, r.inits[k], 0, false);
       if ((own || partial) && !identity) {
         e_->Fail(Internal("kernel ", kernel_.name, ": a general reduction cannot be cut"));
         identity = llvm::Constant::getNullValue(RegisterType(b().getContext(), r.types[k]));
@@ -125,7 +129,7 @@ void NestCode::Fold(StageId s, bool own, Values& carried) {
   size_t at = 0, per_result = PerResult(s, own), nans = FirstNan(s, own, carried);
   for (const Reduction& r : kernel_.stages[s].reductions) {
     if (r.combiner.kind == Combiner::Kind::kGeneral) {
-      for (int u = 0; u < e_->copies(); ++u) FoldGeneral(s, r, u, at, per_result, carried);
+      for (int u = 0; u < e_->copies(); ++u) FoldGeneral(s, r, own, u, at, carried);
       at += per_result * r.inputs.size();
       continue;
     }
@@ -184,20 +188,69 @@ Value* NestCode::ExtremumOfRows(StageId s, const Reduction& r, size_t result) {
   return b().CreateSelect(AnyNan(s, r, result), nan, rows[0]);
 }
 
-void NestCode::FoldGeneral(StageId s, const Reduction& r, int copy, size_t at, size_t per_result,
+void NestCode::FoldGeneral(StageId s, const Reduction& r, bool own, int copy, size_t at,
                            Values& carried) {
-  size_t n = r.inputs.size();
+  const size_t n = r.inputs.size(), per_result = PerResult(s, own);
+  const size_t place = own && !vectors() ? per_result - 1 : Place(copy);
   Values arguments;
-  for (size_t k = 0; k < n; ++k) arguments.push_back(carried[at + k * per_result + Place(copy)]);
+  for (size_t k = 0; k < n; ++k) arguments.push_back(carried[at + k * per_result + place]);
   for (kernel::NodeId input : r.inputs) arguments.push_back(e_->Use(s, input, copy, vectors()));
   Values results = e_->EmitCombiner(r.combiner, arguments);
   for (size_t k = 0; k < results.size(); ++k) {
-    Value*& accumulator = carried[at + k * per_result + Place(copy)];
-    if (r.guard.valid()) {
-      results[k] = b().CreateSelect(e_->Use(s, r.guard, copy, vectors()), results[k], accumulator);
-    }
+    Value*& accumulator = carried[at + k * per_result + place];
+    auto keep_unless = [&](Value* condition) {
+      results[k] = b().CreateSelect(condition, results[k], accumulator);
+    };
+    if (r.guard.valid()) keep_unless(e_->Use(s, r.guard, copy, vectors()));
+    if (own && e_->mask()) keep_unless(e_->mask());
     accumulator = results[k];
   }
+}
+
+Values NestCode::CombineSequences(StageId s, const Reduction& r, const Values& carried, size_t at) {
+  const std::optional<kernel::Sequences> sequences =
+      kernel::SequencesOf(kernel_, kernel_.stages[s], r);
+  const size_t n = r.inputs.size(), per_result = PerResult(s, true);
+  if (!sequences) {
+    e_->Fail(Internal("kernel ", kernel_.name, ": a general reduction cannot be cut"));
+    return Values(carried.begin() + at, carried.begin() + at + n);
+  }
+  auto accumulators = [&](size_t i) {
+    Values of;
+    for (size_t k = 0; k < n; ++k) of.push_back(carried[at + k * per_result + i]);
+    return of;
+  };
+  auto combine = [&](Values x, Values y) {
+    if (sequences->by) {
+      const size_t by = *sequences->by;
+      const auto less = IsSigned(r.types[by]) ? llvm::CmpInst::ICMP_SLT : llvm::CmpInst::ICMP_ULT;
+      Value* swaps = b().CreateICmp(less, y[by], x[by]);
+      for (size_t k = 0; k < n; ++k) {
+        Value* first = b().CreateSelect(swaps, y[k], x[k]);
+        y[k] = b().CreateSelect(swaps, x[k], y[k]);
+        x[k] = first;
+      }
+    }
+    x.insert(x.end(), y.begin(), y.end());
+    Values both = e_->EmitCombiner(r.combiner, x);
+    return both.size() == n ? both : y;
+  };
+  const size_t vectors = per_result - (ScalarTail() ? 1 : 0);
+  Values total = accumulators(0);
+  for (size_t i = 1; i < vectors; ++i) total = combine(std::move(total), accumulators(i));
+  for (int distance = schedule_.vector_width / 2; distance > 0; distance /= 2) {
+    std::vector<int> lanes;
+    for (int l = 0; l < schedule_.vector_width; ++l) {
+      lanes.push_back((l + distance) % schedule_.vector_width);
+    }
+    Values turned;
+    for (Value* v : total) turned.push_back(b().CreateShuffleVector(v, lanes));
+    total = combine(std::move(total), std::move(turned));
+  }
+  if (schedule_.vector_width > 1) {
+    for (Value*& v : total) v = b().CreateExtractElement(v, uint64_t{0});
+  }
+  return ScalarTail() ? combine(std::move(total), accumulators(vectors)) : total;
 }
 
 Value* NestCode::CombineTree(const Reduction& r, size_t result, bool seeks_nans, Values values) {
@@ -228,6 +281,12 @@ void NestCode::Finish(StageId s, bool own, bool partial, const Values& carried) 
   if (partial) ids = PartialAccesses(chunk_);
   size_t nans = FirstNan(s, own, carried);
   for (ReductionId r : reductions.ids()) {
+    if (own && !partial && reductions[r].combiner.kind == Combiner::Kind::kGeneral) {
+      Values totals = CombineSequences(s, reductions[r], carried, at);
+      for (size_t k = 0; k < totals.size(); ++k) SetReduced(s, r, k, {totals[k]});
+      at += per_result * totals.size();
+      continue;
+    }
     for (size_t k = 0; k < reductions[r].inputs.size(); ++k, at += per_result) {
       ElementType type = reductions[r].types[k];
       Combiner::Kind kind = reductions[r].combiner.kind;

@@ -297,8 +297,10 @@ bool NestEmitter::Ready(StageId stage, const Node& node) const {
     case Node::Kind::kConstant:
     case Node::Kind::kOp:
       return true;
-    case Node::Kind::kInRange:
-      return Known(stage, node.index) && (!IsTestOfCase(node) || case_);
+    case Node::Kind::kInRange: {
+      const Case* of = CaseOf(node);
+      return Known(stage, node.index) && (!of || of->begin);
+    }
     case Node::Kind::kIndex:
     case Node::Kind::kLoad:
       return Known(stage, node.index);
@@ -409,15 +411,36 @@ bool NestEmitter::IsExponential(StageId stage, NodeId n) const {
   return stored;
 }
 
-bool NestEmitter::IsTestOfCase(const Node& node) const {
-  return cases_.valid() && node.kind == Node::Kind::kInRange && node.index.terms().size() == 1 &&
-         node.index.StrideOf(cases_) == 1;
+void NestEmitter::OpenCase(VariableId variable, int64_t begin) {
+  for (Case& c : cases_) {
+    if (c.variable == variable) c.begin = begin;
+  }
+}
+
+void NestEmitter::CloseCase(VariableId variable) {
+  for (Case& c : cases_) {
+    if (c.variable == variable) c.begin.reset();
+  }
+}
+
+bool NestEmitter::IsInCase(VariableId variable) const {
+  return std::ranges::any_of(
+      cases_, [&](const Case& c) { return c.variable == variable && c.begin.has_value(); });
+}
+
+const NestEmitter::Case* NestEmitter::CaseOf(const Node& node) const {
+  if (node.kind != Node::Kind::kInRange || node.index.terms().size() != 1) return nullptr;
+  const auto of = std::ranges::find_if(
+      cases_, [&](const Case& c) { return node.index.StrideOf(c.variable) == 1; });
+  return of == cases_.end() ? nullptr : &*of;
 }
 
 std::optional<Lanes> NestEmitter::InCase(StageId stage, const Node& node) {
-  if (!case_) return std::nullopt;
-  if (IsTestOfCase(node)) {
-    const int64_t place = node.index.constant() + *case_;
+  if (std::ranges::none_of(cases_, [](const Case& c) { return c.begin.has_value(); })) {
+    return std::nullopt;
+  }
+  if (const Case* of = CaseOf(node)) {
+    const int64_t place = node.index.constant() + *of->begin;
     return Lanes{{b_.getInt1(place >= 0 && place < node.bound)}};
   }
   if (node.kind != Node::Kind::kOp) return std::nullopt;
@@ -536,6 +559,8 @@ void NestEmitter::AddValue(StageId stage, NodeId n, Lanes value) {
 
 Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& arguments) {
   IdVector<NodeId, Value*> values;
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(arguments[0]->getType());
+  const int width = vector ? static_cast<int>(vector->getNumElements()) : 1;
   for (const Node& node : c.nodes) {
     Value* value = nullptr;
     switch (node.kind) {
@@ -543,7 +568,7 @@ Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& argume
         value = arguments[node.result];
         break;
       case Node::Kind::kConstant:
-        value = Splat(b_, ConstantOf(b_.getContext(), *node.literal), width_);
+        value = Splat(b_, ConstantOf(b_.getContext(), *node.literal), width);
         break;
       case Node::Kind::kOp: {
         Values operands;

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "support/compiled.h"
 #include "support/hlo.h"
@@ -92,6 +93,31 @@ ENTRY e {
   ASSERT_TRUE(nest);
   EXPECT_GT(nest->strips.width, 0);
   EXPECT_TRUE(nest->stages.front().by_columns) << nest->ToString();
+}
+
+// Where both dimensions are in pieces, each piece of the rows has loops over those of the columns,
+// without masks.
+TEST(NestSchedules, PadsOfBothDimensions) {
+  const std::string text = R"(HloModule m
+ENTRY e {
+  x = f32[40,500] parameter(0)
+  above = f32[3,500] slice(x), slice={[1:4],[0:500]}
+  top = f32[3,500] reverse(above), dimensions={0}
+  below = f32[3,500] slice(x), slice={[36:39],[0:500]}
+  bottom = f32[3,500] reverse(below), dimensions={0}
+  tall = f32[46,500] concatenate(top, x, bottom), dimensions={0}
+  before = f32[46,5] slice(tall), slice={[0:46],[1:6]}
+  left = f32[46,5] reverse(before), dimensions={1}
+  after = f32[46,5] slice(tall), slice={[0:46],[494:499]}
+  right = f32[46,5] reverse(after), dimensions={1}
+  ROOT y = f32[46,510] concatenate(left, tall, right), dimensions={1}
+})";
+  Check(text, 0, 0);
+  const auto nest = NestOf(text);
+  ASSERT_TRUE(nest);
+  ASSERT_EQ(nest->cases.size(), 2u) << nest->ToString();
+  EXPECT_EQ(nest->cases[0].begins, (std::vector<int64_t>{0, 3, 43}));
+  EXPECT_EQ(nest->cases[1].begins, (std::vector<int64_t>{0, 5, 505}));
 }
 
 }  // namespace

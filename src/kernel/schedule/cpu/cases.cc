@@ -11,8 +11,9 @@ namespace {
 constexpr int64_t kLeastTests = 6;
 constexpr size_t kMostCases = 128;
 constexpr int64_t kLeastPoints = 256;
-// Along vectors each piece has loops of its own.
+// Along vectors each piece has loops of its own, in each piece of another variable.
 constexpr size_t kMostVectorCases = 16;
+constexpr size_t kMostLoops = 32;
 
 // Of the only variable of a test, which counts up.
 std::optional<VariableId> TestedBy(const Node& n) {
@@ -49,35 +50,55 @@ bool MostInVectors(const std::set<int64_t>& begins, int64_t extent, int64_t widt
   return points >= extent / 2;
 }
 
-}  // namespace
-
-CpuCases CasesOf(const Kernel& kernel, const CpuNestSchedule& schedule) {
-  CpuCases best;
-  if (kernel.kind != Kernel::Kind::kNest || kernel.stages.size() != 1 ||
-      schedule.tile_variable.valid() || schedule.strips.width > 0) {
-    return best;
-  }
-  const Stage& stage = kernel.stages.front();
-  if (!stage.variables.empty() || !stage.reductions.empty() || !stage.updates.empty()) return best;
+// Of the variable that the most tests depend on alone, but for those that vectors go along.
+std::optional<CpuCases> OuterCases(const Kernel& kernel, const CpuNestSchedule& schedule) {
+  std::optional<CpuCases> best;
   int64_t most = kLeastTests - 1;
-  const CpuStageSchedule& vectors = schedule.stages.front();
   for (VariableId v : kernel.OuterVariables()) {
     const int64_t extent = kernel.variables[v].extent;
     const int64_t points = kernel.OuterPoints() / std::max<int64_t>(extent, 1);
-    if (v == vectors.vector_variable || v == schedule.interleaved || points < kLeastPoints)
-      continue;
-    const Tests tests = TestsOf(kernel, stage, v);
+    const bool in_vectors =
+        v == schedule.stages.front().vector_variable || v == schedule.interleaved;
+    if (in_vectors || points < kLeastPoints) continue;
+    const Tests tests = TestsOf(kernel, kernel.stages.front(), v);
     if (tests.count <= most || tests.begins.size() > kMostCases) continue;
     most = tests.count;
     best = {v, {tests.begins.begin(), tests.begins.end()}};
   }
+  return best;
+}
+
+std::optional<CpuCases> VectorCases(const Kernel& kernel, const CpuNestSchedule& schedule) {
+  const CpuStageSchedule& vectors = schedule.stages.front();
   const VariableId v = vectors.vector_variable;
-  if (best.variable.valid() || !v.valid() || vectors.halving) return best;
-  const Tests tests = TestsOf(kernel, stage, v);
+  if (!v.valid() || vectors.halving || kernel.OuterPoints() < kLeastPoints) return std::nullopt;
+  const Tests tests = TestsOf(kernel, kernel.stages.front(), v);
   const size_t pieces = tests.begins.size();
-  if (pieces < 2 || pieces > kMostVectorCases || kernel.OuterPoints() < kLeastPoints) return best;
-  if (!MostInVectors(tests.begins, kernel.variables[v].extent, schedule.vector_width)) return best;
-  return {v, {tests.begins.begin(), tests.begins.end()}};
+  if (pieces < 2 || pieces > kMostVectorCases) return std::nullopt;
+  if (!MostInVectors(tests.begins, kernel.variables[v].extent, schedule.vector_width)) {
+    return std::nullopt;
+  }
+  return CpuCases{v, {tests.begins.begin(), tests.begins.end()}};
+}
+
+}  // namespace
+
+std::vector<CpuCases> CasesOf(const Kernel& kernel, const CpuNestSchedule& schedule) {
+  std::vector<CpuCases> cases;
+  if (kernel.kind != Kernel::Kind::kNest || kernel.stages.size() != 1 ||
+      schedule.tile_variable.valid() || schedule.strips.width > 0) {
+    return cases;
+  }
+  const Stage& stage = kernel.stages.front();
+  if (!stage.variables.empty() || !stage.reductions.empty() || !stage.updates.empty()) return cases;
+  size_t pieces = 1;
+  if (std::optional<CpuCases> outer = OuterCases(kernel, schedule)) {
+    pieces = outer->begins.size();
+    cases.push_back(*std::move(outer));
+  }
+  std::optional<CpuCases> along = VectorCases(kernel, schedule);
+  if (along && pieces * along->begins.size() <= kMostLoops) cases.push_back(*std::move(along));
+  return cases;
 }
 
 }  // namespace kiln::kernel

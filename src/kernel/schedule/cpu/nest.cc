@@ -10,6 +10,7 @@
 #include "kernel/schedule/cpu/cases.h"
 #include "kernel/schedule/cpu/rows.h"
 #include "kernel/schedule/cpu/strips.h"
+#include "kernel/selection.h"
 
 namespace kiln::kernel {
 namespace {
@@ -205,6 +206,13 @@ class NestScheduler {
     return false;
   }
 
+  // Whether some reduction's elements have to be one sequence.
+  bool AnyInOrder(const Stage& stage) const {
+    return std::ranges::any_of(stage.reductions, [&](const Reduction& r) {
+      return r.combiner.kind == Combiner::Kind::kGeneral && !SequencesOf(kernel_, stage, r);
+    });
+  }
+
   // Whether rows are walked more than once.
   bool WalksRowsAgain() const {
     return std::count_if(kernel_.stages.begin(), kernel_.stages.end(),
@@ -218,7 +226,7 @@ class NestScheduler {
     // A scalar sum waits for each addition.
     if (!stage.reductions.empty()) best.second += points * 4;
     for (VariableId v : stage.variables) {
-      if (Extent(v) <= 1 || (kernel_.variables[v].reduction && AnyGeneral(stage))) continue;
+      if (Extent(v) <= 1 || (kernel_.variables[v].reduction && AnyInOrder(stage))) continue;
       double combine = kCombineLanesCost * static_cast<double>(stage.reductions.size());
       if (WalksRowsAgain()) combine = kDependentCombineCost;
       double cost = points * PointCost(stage, v) + static_cast<double>(points_) * combine;
@@ -493,8 +501,7 @@ std::string CpuNestSchedule::ToString() const {
                  stage.by_columns ? " by columns" : "");
     for (const CpuStrips::Kept& k : strips.kept) out += Cat(" kept p", k.param, " at ", k.offset);
   }
-  if (!cases.begins.empty())
-    out += Cat(" cases of d", cases.variable, " ", Join(cases.begins, ","));
+  for (const CpuCases& c : cases) out += Cat(" cases of d", c.variable, " ", Join(c.begins, ","));
   if (nontemporal) out += " nontemporal";
   if (pipelined) out += " pipelined";
   for (ParamId p : staged) out += Cat(" staged p", p);

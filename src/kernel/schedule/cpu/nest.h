@@ -66,7 +66,7 @@ struct CpuPrefetch {
 // for each piece, or loops of its own where vectors go along the variable.
 struct CpuCases {
   VariableId variable;
-  std::vector<int64_t> begins;  // of the pieces, from 0 on; none: no such code
+  std::vector<int64_t> begins;  // of the pieces, from 0 on
 };
 
 // A value that a walk over a row makes, and the next walk needs again at the same points: a row of
@@ -124,7 +124,9 @@ struct CpuNestSchedule {
   // there, and all load from there.
   std::vector<ParamId> staged;
   std::vector<CpuKeptValue> kept;
-  CpuCases cases;
+  // Of one variable that vectors do not go along, and inside of each of its pieces of the vectors'
+  // variable; of one of them, or none.
+  std::vector<CpuCases> cases;
   // Software pipelining of rows: while the last stage has one row, the preceding stage has the
   // next, in the same loop. Memory is read and written all the time, and the latency of a row's
   // reduction is hidden by other rows' work.
