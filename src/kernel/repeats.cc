@@ -171,6 +171,49 @@ class Places {
   int64_t code_ = 0, once_ = 0, arithmetic_ = 0;
 };
 
+// Whether it leaves holes between the elements of a row, or fills them with those of others.
+bool PutsApart(const Instruction& i) {
+  const Shape& shape = i.shape();
+  const bool is_concatenate = i.opcode() == Opcode::kConcatenate;
+  if ((i.opcode() != Opcode::kPad && !is_concatenate) || shape.rank() == 0) return false;
+  const int64_t minor = shape.is_row_major() ? shape.rank() - 1 : shape.minor_to_major().front();
+  if (!is_concatenate) {
+    return i.attributes().Padding(Attr::kPadding)[static_cast<size_t>(minor)].interior != 0;
+  }
+  return i.dimensions()[0] == minor && shape.num_elements() > shape.dim(minor) &&
+         std::ranges::all_of(i.operands(),
+                             [&](const Instruction* x) { return x->shape().dim(minor) == 1; });
+}
+
+bool AnyPutsApart(const Instruction& i) {
+  if (i.opcode() != Opcode::kFusion) return PutsApart(i);
+  const Computation& fused = *i.called(0);
+  return (fused.MayHold(Opcode::kPad) || fused.MayHold(Opcode::kConcatenate)) &&
+         std::ranges::any_of(fused.instructions(),
+                             [](const Instruction* member) { return PutsApart(*member); });
+}
+
+// Whether the value is among what is put apart.
+bool IsPutApart(const Instruction& value, int& steps) {
+  return std::ranges::any_of(value.users(), [&](const Instruction* user) {
+    return ++steps > kMostSteps || PutsApart(*user) || IsPutApart(*user, steps);
+  });
+}
+
+// Whether elements between those of others are put apart again: with each level places would be
+// quotients of quotients, and lanes find their elements one by one.
+bool PutsApartAgain(const Instruction& producer, const Instruction& consumer) {
+  if (!AnyPutsApart(producer) || !AnyPutsApart(consumer)) return false;
+  if (consumer.opcode() != Opcode::kFusion) return true;
+  for (int64_t i = 0; i < consumer.operand_count(); ++i) {
+    int steps = 0;
+    if (consumer.operand(i) == &producer && IsPutApart(*consumer.called(0)->parameter(i), steps)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Whether the instruction, or each of a fusion, says no more than where an element is.
 bool OnlyMoves(const Instruction& i) {
   if (i.opcode() != Opcode::kFusion) return IsView(i.opcode());
@@ -205,6 +248,7 @@ bool IsCode(Opcode opcode) {
 
 bool RepeatsTooMuch(const Instruction& producer, const Instruction& consumer,
                     const Scheduler& scheduler) {
+  if (PutsApartAgain(producer, consumer)) return true;
   int64_t reads = 0, own = 0, repeated = 0;
   if (consumer.opcode() != Opcode::kFusion) {
     if (IsElementwise(consumer.opcode())) return false;

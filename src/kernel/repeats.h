@@ -14,7 +14,8 @@ class Scheduler;  // schedule/scheduler.h
 bool WindowsRepeat(const ir::Instruction& producer, const ir::Instruction& consumer);
 
 // Whether a kernel of the producer and the consumer would be too much code, or repeat too much
-// work, as the consumer wants the producer's elements at too many places.
+// work, as the consumer wants the producer's elements at too many places, or between elements that
+// are put apart again.
 bool RepeatsTooMuch(const ir::Instruction& producer, const ir::Instruction& consumer,
                     const Scheduler& scheduler);
 

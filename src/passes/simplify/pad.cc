@@ -104,10 +104,55 @@ Instruction* OpOfPad(Instruction* i) {
   return Make(i, Opcode::kPad, {op, value}, pad->attributes());
 }
 
+// The column of pairs along rows that a pad leaves its operand's elements in: 0 or 1, or -1 where
+// it does something else.
+int ColumnOfPairs(const Instruction* x) {
+  if (x->opcode() != Opcode::kPad || x->shape().rank() == 0 || !x->shape().is_row_major())
+    return -1;
+  const Padding& padding = x->attributes().Padding(Attr::kPadding);
+  for (size_t d = 0; d + 1 < padding.size(); ++d) {
+    if (padding[d] != PaddingDimension{}) return -1;
+  }
+  if (padding.back() == PaddingDimension{.low = 0, .high = 1, .interior = 1}) return 0;
+  return padding.back() == PaddingDimension{.low = 1, .high = 0, .interior = 1} ? 1 : -1;
+}
+
+// op(pad(x, v), pad(y, w)) => reshape(concatenate(op(x, w), op(v, y)))   where the elements of x
+// and y are pairs along rows
+Instruction* OpOfPairs(Instruction* i) {
+  if (i->operand_count() != 2 || i->shape().num_elements() == 0) return nullptr;
+  const Instruction *a = i->operand(0), *b = i->operand(1);
+  const int of_a = ColumnOfPairs(a), of_b = ColumnOfPairs(b);
+  if (of_a < 0 || of_b < 0 || of_a == of_b || !IsUsedOnce(a) || !IsUsedOnce(b)) return nullptr;
+  Ints dims = a->operand(0)->shape().dims();
+  const auto side = static_cast<int64_t>(dims.size());
+  const ElementType type = i->shape().type();
+  const Shape half = ShapeOf(type, dims);
+  dims.push_back(1);
+  std::vector<Instruction*> columns;
+  for (int column : {0, 1}) {
+    std::vector<Instruction*> operands;
+    for (const Instruction* pad : {a, b}) {
+      Instruction *x = pad->operand(0), *v = pad->operand(1);
+      const bool is_here = (pad == a ? of_a : of_b) == column;
+      operands.push_back(is_here ? x : Spread(i, x->shape(), v));
+    }
+    Instruction* op = MakeShaped(i, half, i->opcode(), std::move(operands), i->attributes());
+    columns.push_back(MakeShaped(i, ShapeOf(type, dims), Opcode::kReshape, {op}));
+  }
+  dims.back() = 2;
+  Instruction* pairs = MakeShaped(i, ShapeOf(type, dims), Opcode::kConcatenate, std::move(columns),
+                                  {{Attr::kDimensions, Ints{side}}});
+  return Make(i, Opcode::kReshape, {pairs});
+}
+
 }  // namespace
 
 Instruction* PadRules(Instruction* i) {
-  if (IsElementwise(i->opcode())) return OpOfPad(i);
+  if (IsElementwise(i->opcode())) {
+    if (Instruction* pairs = OpOfPairs(i)) return pairs;
+    return OpOfPad(i);
+  }
   if (i->opcode() != Opcode::kPad || i->shape().num_elements() == 0) return nullptr;
   Instruction *x = i->operand(0), *v = i->operand(1);
   // pad({}, v) => broadcast(v)
