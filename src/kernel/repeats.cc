@@ -171,12 +171,17 @@ class Places {
   int64_t code_ = 0, once_ = 0, arithmetic_ = 0;
 };
 
+// Of a shape of rank 1 or more.
+int64_t MinorOf(const Shape& shape) {
+  return shape.is_row_major() ? shape.rank() - 1 : shape.minor_to_major().front();
+}
+
 // Whether it leaves holes between the elements of a row, or fills them with those of others.
 bool PutsApart(const Instruction& i) {
   const Shape& shape = i.shape();
   const bool is_concatenate = i.opcode() == Opcode::kConcatenate;
   if ((i.opcode() != Opcode::kPad && !is_concatenate) || shape.rank() == 0) return false;
-  const int64_t minor = shape.is_row_major() ? shape.rank() - 1 : shape.minor_to_major().front();
+  const int64_t minor = MinorOf(shape);
   if (!is_concatenate) {
     return i.attributes().Padding(Attr::kPadding)[static_cast<size_t>(minor)].interior != 0;
   }
@@ -193,9 +198,17 @@ bool AnyPutsApart(const Instruction& i) {
                              [](const Instruction* member) { return PutsApart(*member); });
 }
 
-// Whether the value is among what is put apart.
+// Whether it takes elements of a row that are apart.
+bool TakesApart(const Instruction& i) {
+  if (i.opcode() != Opcode::kSlice || i.shape().rank() == 0) return false;
+  const auto minor = static_cast<size_t>(MinorOf(i.shape()));
+  return i.attributes().Slices(Attr::kSlice)[minor].stride != 1;
+}
+
+// Whether the value is among what is put apart, side by side as it is.
 bool IsPutApart(const Instruction& value, int& steps) {
   return std::ranges::any_of(value.users(), [&](const Instruction* user) {
+    if (TakesApart(*user)) return false;
     return ++steps > kMostSteps || PutsApart(*user) || IsPutApart(*user, steps);
   });
 }
