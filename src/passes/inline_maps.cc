@@ -1,56 +1,65 @@
 #include <unordered_map>
 
 #include "kernel/region.h"
+#include "passes/inline_region.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
-namespace {
 
 using ir::Computation;
 using ir::Instruction;
 
-// The shape of a scalar, spread over the map's elements.
-Shape Spread(const Instruction& map, const Shape& scalar) {
-  Shape shape(scalar.type(), map.shape().dimensions());
-  shape.set_minor_to_major(map.shape().minor_to_major());
-  return shape;
-}
-
-}  // namespace
-
-// Copies the function's instructions to before the map:
-// map(f, x) => f(x)   with each op on all elements at once
-void InlineMap(Instruction* map) {
-  Computation& c = *map->parent();
-  const Computation& function = *map->called(0);
+std::vector<Instruction*> InlineRegion(const Computation& region,
+                                       std::span<Instruction* const> operands, const Shape& like,
+                                       Instruction* at) {
+  auto spread = [&](const Instruction& scalar) {
+    Shape shape(scalar.shape().type(), like.dimensions());
+    shape.set_minor_to_major(like.minor_to_major());
+    return shape;
+  };
+  Computation& c = *at->parent();
   std::unordered_map<const Instruction*, Instruction*> inlined;
-  for (Instruction* i : function.instructions()) {
+  for (Instruction* i : region.instructions()) {
+    if (i->opcode() == Opcode::kTuple) continue;
     if (i->opcode() == Opcode::kParameter) {
-      inlined[i] = map->operand(i->attributes().Int(Attr::kParameterNumber));
+      inlined[i] = operands[static_cast<size_t>(i->attributes().Int(Attr::kParameterNumber))];
       continue;
     }
     if (kernel::IsSameScalar(*i)) {
       inlined[i] = inlined.at(i->operand(0));
       continue;
     }
-    std::vector<Instruction*> operands;
-    for (const Instruction* operand : i->operands()) operands.push_back(inlined.at(operand));
-    ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
+    std::vector<Instruction*> copies;
+    for (const Instruction* operand : i->operands()) copies.push_back(inlined.at(operand));
+    ir::InstructionSpec spec = ir::CopySpec(*i, std::move(copies));
     Instruction*& copy = inlined[i];
     if (i->IsConstant()) {
-      copy = c.Create(std::move(spec), map);
+      copy = c.Create(std::move(spec), at);
+      if (like.rank() == 0) continue;
       copy = c.Create({.opcode = Opcode::kBroadcast,
                        .operands = {copy},
                        .attributes = {{Attr::kDimensions, Ints()}},
-                       .shape = Spread(*map, i->shape()),
-                       .op_name = map->op_name()},
-                      map);
+                       .shape = spread(*i),
+                       .op_name = at->op_name()},
+                      at);
       continue;
     }
-    spec.shape = Spread(*map, i->shape());
-    copy = c.Create(std::move(spec), map);
+    spec.shape = spread(*i);
+    copy = c.Create(std::move(spec), at);
   }
-  Instruction* result = inlined.at(function.root());
+  if (region.root()->opcode() != Opcode::kTuple) return {inlined.at(region.root())};
+  std::vector<Instruction*> results;
+  for (const Instruction* result : region.root()->operands()) {
+    results.push_back(inlined.at(result));
+  }
+  return results;
+}
+
+// Copies the function's instructions to before the map:
+// map(f, x) => f(x)   with each op on all elements at once
+void InlineMap(Instruction* map) {
+  Computation& c = *map->parent();
+  Instruction* result = InlineRegion(*map->called(0), map->operands(), map->shape(), map)[0];
   // The function may hand a parameter through, which has a layout of its own.
   if (!(result->shape() == map->shape())) {
     result = c.Create({.opcode = Opcode::kCopy, .operands = {result}, .shape = map->shape()}, map);

@@ -33,6 +33,8 @@ Result<bool> SimplifyTuples(ir::Module& module, const PassContext& context);
 Result<bool> SimplifySorts(ir::Module& module, const PassContext& context);
 // Reductions of several operands: results that nobody needs.
 Result<bool> SimplifyReductions(ir::Module& module, const PassContext& context);
+// Reductions over few concatenated columns: ops on the columns.
+Result<bool> UnrollReductions(ir::Module& module, const PassContext& context);
 // Identities of the algebra of ops; see simplify/.
 Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context);
 // Conditionals with a known branch, and unused results and operands; see control/.

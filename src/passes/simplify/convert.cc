@@ -86,6 +86,23 @@ Instruction* OfWideOp(Instruction* i) {
   return Make(i, op->opcode(), std::move(operands));
 }
 
+// convert(select(p, x, y)) => select(p, convert(x), convert(y))   where x and y are constants, and
+// the select has no other users
+Instruction* OfSelect(Instruction* i) {
+  const Instruction* select = i->operand(0);
+  if (!IsUsedOnce(select)) return nullptr;
+  std::vector<Instruction*> operands = {select->operand(0)};
+  for (int64_t k : {1, 2}) {
+    if (!IsConstantTerm(select->operand(k))) return nullptr;
+    Instruction* scalar = ScalarOf(i, select->operand(k));
+    if (!scalar) return nullptr;
+    Instruction* converted =
+        MakeShaped(i, Shape::Scalar(i->shape().type()), Opcode::kConvert, {scalar});
+    operands.push_back(Spread(i, WithType(i->shape(), i->shape().type()), converted));
+  }
+  return Make(i, Opcode::kSelect, std::move(operands));
+}
+
 }  // namespace
 
 Instruction* ConvertRules(Instruction* i) {
@@ -98,6 +115,7 @@ Instruction* ConvertRules(Instruction* i) {
       MayPassBy(x->operand(0)->shape().type(), x->shape().type(), i->shape().type())) {
     return Make(i, Opcode::kConvert, {x->operand(0)});
   }
+  if (x->opcode() == Opcode::kSelect) return OfSelect(i);
   return OfWideOp(i);
 }
 

@@ -64,6 +64,61 @@ Instruction* OfCompares(Instruction* i) {
   return nullptr;
 }
 
+// Of two elements: below, equal, above, or a NaN among them.
+enum Relation : uint8_t { kBelow = 1, kEqual = 2, kAbove = 4, kUnordered = 8 };
+
+// The relations for which a comparison holds.
+int RelationsOf(Direction direction, bool is_float) {
+  switch (direction) {
+    case Direction::kLt:
+      return kBelow;
+    case Direction::kLe:
+      return kBelow | kEqual;
+    case Direction::kGt:
+      return kAbove;
+    case Direction::kGe:
+      return kAbove | kEqual;
+    case Direction::kEq:
+      return kEqual;
+    case Direction::kNe:
+      return kBelow | kAbove | (is_float ? kUnordered : 0);
+  }
+  return 0;
+}
+
+// x < y and x != y => x < y,  x < y or x == y => x <= y   (and the other orders, also of y and x)
+Instruction* OfOneOrder(Instruction* i) {
+  Instruction *p = i->operand(0), *q = i->operand(1);
+  for (const Instruction* compare : {p, q}) {
+    if (compare->opcode() != Opcode::kCompare) return nullptr;
+    if (compare->attributes().Has(Attr::kOrderType)) return nullptr;
+  }
+  auto are_operands = [&](int64_t x, int64_t y) {
+    return IsSame(p->operand(0), q->operand(x)) && IsSame(p->operand(1), q->operand(y));
+  };
+  const bool is_flipped = !are_operands(0, 1);
+  if (is_flipped && !are_operands(1, 0)) return nullptr;
+  const bool is_float = IsFloat(p->operand(0));
+  const Direction other = q->attributes().DirectionOf(Attr::kDirection);
+  const int of_p = RelationsOf(p->attributes().DirectionOf(Attr::kDirection), is_float);
+  const int of_q = RelationsOf(is_flipped ? Flipped(other) : other, is_float);
+  const int both = i->opcode() == Opcode::kAnd ? of_p & of_q : of_p | of_q;
+  if (both == of_p) return p;
+  if (both == of_q) return q;
+  if (both == 0) return SplatNumber(i, i->shape(), 0);
+  if (both == (kBelow | kEqual | kAbove | (is_float ? kUnordered : 0))) {
+    return SplatAllOnes(i, i->shape());
+  }
+  if (!IsUsedOnce(p) && !IsUsedOnce(q)) return nullptr;
+  for (Direction direction : {Direction::kLt, Direction::kLe, Direction::kGt, Direction::kGe,
+                              Direction::kEq, Direction::kNe}) {
+    if (RelationsOf(direction, is_float) != both) continue;
+    return Make(i, Opcode::kCompare, {p->operand(0), p->operand(1)},
+                {{Attr::kDirection, direction}});
+  }
+  return nullptr;
+}
+
 // And, or. Each is the other's dual: all bits set and none set change places.
 Instruction* AndOr(Instruction* i) {
   bool is_and = i->opcode() == Opcode::kAnd;
@@ -84,7 +139,9 @@ Instruction* AndOr(Instruction* i) {
     // x and (x or y) => x,  x or (x and y) => x
     if (IsSame(inner->operand(0), other) || IsSame(inner->operand(1), other)) return other;
   }
-  return IsPred(i) ? OfCompares(i) : nullptr;
+  if (!IsPred(i)) return nullptr;
+  Instruction* simpler = OfOneOrder(i);
+  return simpler ? simpler : OfCompares(i);
 }
 
 Instruction* Xor(Instruction* i) {

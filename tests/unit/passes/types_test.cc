@@ -235,7 +235,7 @@ TEST(PassesOnOtherTypes, ResultsStay) {
   for (ElementType type : kTypes) {
     for (std::string_view pass :
          {"algebraic-simplifier", "constant-folding", "cse", "dce", "transpose-folding",
-          "sort-simplifier", "reduce-simplifier", "cpu", "gpu"}) {
+          "sort-simplifier", "reduce-simplifier", "unroll-reductions", "cpu", "gpu"}) {
       Check(pass, type, false);
     }
     Check("cpu", type, true);
