@@ -57,8 +57,11 @@ struct Reciprocal {
   llvm::Value* usable;   // whether the inverse serves for operands of everyday sizes
 };
 Reciprocal EmitReciprocal(Builder& b, llvm::Value* divisor);
+// What is known of dividends: signs, and whether all are of everyday sizes.
+enum class Dividends : uint8_t { kAny, kNotNegative, kIntegers };
 std::vector<llvm::Value*> EmitDivide(Builder& b, std::vector<llvm::Value*> dividends,
-                                     const Reciprocal& reciprocal, bool may_be_negative = true);
+                                     const Reciprocal& reciprocal,
+                                     Dividends known = Dividends::kAny);
 
 // The same for bf16, by two products and without branches: `inverse` is 1 / (divisor * scale),
 // where the scale is a power of two.

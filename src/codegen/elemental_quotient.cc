@@ -42,7 +42,7 @@ Reciprocal EmitReciprocal(Builder& b, Value* divisor) {
 // Dev. 34, 1990: with r correctly rounded, q within one unit and x - q s exact, as a fused
 // operation gives it) q0 + (x - q0 s) r is rounded correctly.
 std::vector<Value*> EmitDivide(Builder& b, std::vector<Value*> dividends,
-                               const Reciprocal& reciprocal, bool may_be_negative) {
+                               const Reciprocal& reciprocal, Dividends known) {
   llvm::Type* type = dividends[0]->getType();
   int64_t width = 1;
   if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) width = vector->getNumElements();
@@ -51,11 +51,13 @@ std::vector<Value*> EmitDivide(Builder& b, std::vector<Value*> dividends,
   Value* t = Splat(b, reciprocal.rest, width);
   llvm::Type* integer = elemental::IntOf(type);
   int limit = LimitsOf(type).dividend;
+  const bool may_be_negative = known == Dividends::kAny;
   // The bits of a size: twice where there are signs, which leaves them out.
   auto size = [&](Value* bits) { return may_be_negative ? b.CreateAdd(bits, bits) : bits; };
   auto power = [&](int exponent) { return size(b.CreateBitCast(Power(type, exponent), integer)); };
   Value *low = power(-limit), *range = b.CreateSub(power(limit), low);
   auto all_inside = [&](auto&& bits_of) -> Value* {
+    if (known == Dividends::kIntegers) return b.getTrue();
     Value* farthest = nullptr;
     for (Value* x : dividends) {
       Value* bits = bits_of(b.CreateBitCast(x, integer));

@@ -159,6 +159,8 @@ class NestEmitter {
   }
   // One of the stage's updates, for all copies; its guard is the caller's affair.
   void EmitUpdate(StageId stage, int update);
+  // The same lane by lane, in order, of those for which the guard holds.
+  void EmitUpdateByLanes(StageId stage, int update);
   // The result of a combiner for its arguments, all scalars or all vectors.
   Values EmitCombiner(const kernel::Combiner& combiner, const Values& arguments);
   // Results of a reduction, for kReduced nodes.
@@ -179,6 +181,9 @@ class NestEmitter {
   const Lanes& ValueOf(StageId stage, NodeId node) const { return values_[stage][node]; }
   // A node's value that has been made before.
   void SetValue(StageId stage, NodeId node, Lanes value);
+
+  // A row of so many elements on the function's stack.
+  llvm::Value* NewRow(ElementType type, int64_t points);
 
   // Accesses that are in no stage: partial results of split reductions, and what is kept of a
   // strip. `id` is what AddAccess gave. Memory that is `padded` has room for whole vectors.
@@ -221,8 +226,6 @@ class NestEmitter {
   void LoadArgs(llvm::Function* function);
   void StageRows(kernel::ParamId param, const NestEmitter* other);
   void KeepValues(const kernel::CpuNestSchedule& schedule, const NestEmitter* other);
-  // A row of so many elements on the function's stack.
-  llvm::Value* NewRow(ElementType type, int64_t points);
   // A prefetch of the line of a byte.
   void AskFor(llvm::Value* pointer, int64_t byte, bool write);
   llvm::Value* LoadArg(kernel::ParamId param);
@@ -237,6 +240,7 @@ class NestEmitter {
   bool Ready(StageId stage, const kernel::Node& node) const;
   // Whether a node is an exponential, or is read from where earlier stages store such alone.
   bool IsExponential(StageId stage, NodeId node) const;
+  Dividends DividendsOf(StageId stage, NodeId node) const;
   void EmitNode(StageId stage, NodeId node);
   // A node's value from here on, which is stored where later stages want it.
   void AddValue(StageId stage, NodeId node, Lanes value);
@@ -256,6 +260,14 @@ class NestEmitter {
                          llvm::IntegerType* type);
   llvm::Value* EmitAtom(StageId stage, const kernel::Atom& atom, int copy, bool vector,
                         llvm::IntegerType* type);
+  // The lanes' values of a quotient or remainder beside that of the first lane of the first copy,
+  // which is known or not. Nothing where they are not the same for all first lanes.
+  struct AtomLanes {
+    std::optional<int64_t> first;
+    std::vector<int64_t> further;
+  };
+  std::optional<AtomLanes> LanesOf(StageId stage, const kernel::Atom& atom, int copy) const;
+  llvm::Value* Numbers(const std::vector<int64_t>& numbers, llvm::IntegerType* type);
   // <first + factor * lane>.
   llvm::Value* Ramp(int64_t first, int64_t factor, llvm::IntegerType* type);
   // How far copy `copy` is along a variable from the first.
@@ -269,12 +281,17 @@ class NestEmitter {
     int64_t stride = 0;              // in elements
     int64_t tile_stride = 0;         // of the tile variable
     llvm::Value* offsets = nullptr;  // <width x int>, where there is no stride
+    std::vector<int64_t> lanes;      // the same, where they are known
     int64_t alignment = 1;
     int64_t row_alignment = 1;  // of a square's rows, which go along the tile variable
   };
   // The access's address, and so many elements further.
   llvm::Value* PointerOf(Access& access, int64_t further);
   Address AddressOf(Access& access, int copy);
+  // Makes known lanes a stride, where they are that; how far the first one is then.
+  int64_t AddLanes(Address& address, llvm::IntegerType* type);
+  // By one vector of what the lanes have between them; null if that is more than a vector.
+  llvm::Value* LoadLanes(const Address& address, ElementType type);
   llvm::Value* GatherPointers(const Address& address, ElementType type);
   llvm::Value* MemoryMask(llvm::Value* mask);
   llvm::Value* VectorLoad(const Address& address, ElementType type, llvm::Value* mask);

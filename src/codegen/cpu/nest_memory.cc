@@ -39,9 +39,11 @@ void NestEmitter::AdvanceAccess(int id) {
   for (size_t i = 0; i < done.size(); ++i) {
     const Index::Term& term = offset.index.terms()[i];
     if (done[i] || !TermKnown(offset.stage, term)) continue;
-    // The vector variable counts with its first lane.
+    // What goes from lane to lane in a known way counts with the first one.
     bool variable = term.atom.kind == Atom::Kind::kVariable;
-    if (!variable && TermIsVector(offset.stage, term)) continue;
+    if (!variable && TermIsVector(offset.stage, term) && !LanesOf(offset.stage, term.atom, 0)) {
+      continue;
+    }
     Value* value = EmitAtom(offset.stage, term.atom, 0, false, b_.getInt64Ty());
     if (term.coefficient != 1) value = b_.CreateMul(value, Int(term.coefficient));
     sum = sum ? b_.CreateAdd(sum, value) : value;
@@ -84,6 +86,13 @@ NestEmitter::Address NestEmitter::AddressOf(Access& access, int copy) {
     if (tile) address.tile_stride += t.coefficient;
     row_multiple = std::gcd(row_multiple, t.coefficient * (tile ? tile_aligned_ : 1));
     if (variable || !TermIsVector(offset.stage, t)) continue;
+    if (std::optional<AtomLanes> further = LanesOf(offset.stage, t.atom, copy)) {
+      address.lanes.resize(static_cast<size_t>(width_));
+      for (size_t l = 0; l < address.lanes.size(); ++l) {
+        address.lanes[l] += t.coefficient * further->further[l];
+      }
+      continue;
+    }
     llvm::IntegerType* type = IndexType(offset.index, true);
     Value* atom = EmitAtom(offset.stage, t.atom, copy, true, type);
     Value* term = b_.CreateMul(
@@ -92,6 +101,7 @@ NestEmitter::Address NestEmitter::AddressOf(Access& access, int copy) {
   }
   int64_t first =
       tile_variable_.valid() ? address.tile_stride * copy : address.stride * copy * width_;
+  if (!address.lanes.empty()) first += AddLanes(address, IndexType(offset.index, true));
   multiple = std::gcd(multiple, first);
   // Every allocation and every slice of one begins at a multiple of kAlignment, but for the user's
   // arguments.
@@ -103,6 +113,41 @@ NestEmitter::Address NestEmitter::AddressOf(Access& access, int copy) {
   address.row_alignment = alignment(row_multiple);
   address.pointer = PointerOf(access, first);
   return address;
+}
+
+int64_t NestEmitter::AddLanes(Address& address, llvm::IntegerType* type) {
+  std::vector<int64_t>& lanes = address.lanes;
+  if (address.offsets) {
+    address.offsets = b_.CreateAdd(address.offsets, Numbers(lanes, type));
+    lanes.clear();
+    return 0;
+  }
+  const int64_t first = lanes[0], step = lanes[1] - lanes[0];
+  bool is_stride = true;
+  for (size_t l = 0; l < lanes.size(); ++l) {
+    is_stride &= lanes[l] == first + step * static_cast<int64_t>(l);
+  }
+  if (is_stride) {
+    address.stride += step;
+    lanes.clear();
+    return first;
+  }
+  for (size_t l = 0; l < lanes.size(); ++l) lanes[l] += address.stride * static_cast<int64_t>(l);
+  address.stride = 0;
+  address.offsets = Numbers(lanes, type);
+  return 0;
+}
+
+Value* NestEmitter::LoadLanes(const Address& address, ElementType type) {
+  const auto [least, most] = std::ranges::minmax(address.lanes);
+  if (most - least >= width_) return nullptr;
+  llvm::Type* element = MemoryType(b_.getContext(), type);
+  auto* between = llvm::FixedVectorType::get(element, static_cast<unsigned>(most - least + 1));
+  Value* loaded = b_.CreateAlignedLoad(between, b_.CreateGEP(element, address.pointer, Int(least)),
+                                       llvm::Align(static_cast<uint64_t>(ByteWidth(type))));
+  std::vector<int> places;
+  for (int64_t lane : address.lanes) places.push_back(static_cast<int>(lane - least));
+  return b_.CreateShuffleVector(loaded, places);
 }
 
 Value* NestEmitter::GatherPointers(const Address& address, ElementType type) {
@@ -155,6 +200,9 @@ Value* NestEmitter::VectorLoad(const Address& address, ElementType type, Value* 
   if (!address.offsets && !mask && address.stride > 1 &&
       address.stride <= kernel::kMostInterleaved) {
     return LoadStrided(address, type);
+  }
+  if (!mask && !address.lanes.empty()) {
+    if (Value* loaded = LoadLanes(address, type)) return loaded;
   }
   Value* pointers = GatherPointers(address, type);
   if (mask || (cpu_.has_masks && size >= 4)) {
@@ -458,37 +506,6 @@ void NestEmitter::EmitStore(StageId stage, int store) {
     return;
   }
   StoreTo(accesses_[store_access_[stage][store]], values_[stage][s.value]);
-}
-
-void NestEmitter::EmitUpdate(StageId stage, int number) {
-  const kernel::Update& update = kernel_.stages[stage].updates[number];
-  const std::vector<int>& ids = update_access_[stage][number];
-  size_t count = ids.size();
-  bool vector = width_ > 1;
-  // The present contents, if the combiner needs them: all of them are read before any write.
-  std::vector<bool> wanted(count, false);
-  for (const kernel::Node& n : update.combiner.nodes) {
-    bool is_old = n.kind == kernel::Node::Kind::kArgument && static_cast<size_t>(n.result) < count;
-    if (is_old) wanted[n.result] = true;
-  }
-  std::vector<Lanes> old(count), results(count);
-  for (size_t k = 0; k < count; ++k) {
-    results[k].vector = vector;
-    if (wanted[k]) old[k] = LoadFrom(accesses_[ids[k]], Lanes());
-  }
-  for (int u = 0; u < (vector ? copies_ : 1); ++u) {
-    Values arguments;
-    for (size_t k = 0; k < count; ++k) {
-      Value* value = wanted[k] ? old[k].Copy(u) : nullptr;
-      if (value && vector && !old[k].vector) value = Splat(b_, value, width_);
-      arguments.push_back(value);
-    }
-    for (NodeId input : update.inputs) arguments.push_back(Use(stage, input, u, vector));
-    Values next = EmitCombiner(update.combiner, arguments);
-    if (next.size() != count) return;
-    for (size_t k = 0; k < count; ++k) results[k].copies.push_back(next[k]);
-  }
-  for (size_t k = 0; k < count; ++k) StoreTo(accesses_[ids[k]], results[k]);
 }
 
 void NestEmitter::SetMemory(const kernel::CpuNestSchedule& schedule, const NestEmitter* other) {

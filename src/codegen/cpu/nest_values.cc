@@ -411,6 +411,16 @@ bool NestEmitter::IsExponential(StageId stage, NodeId n) const {
   return stored;
 }
 
+Dividends NestEmitter::DividendsOf(StageId stage, NodeId n) const {
+  const Node& node = kernel_.stages[stage].nodes[n];
+  if (node.kind == Node::Kind::kOp && node.opcode == Opcode::kConvert) {
+    const ElementType from = kernel_.stages[stage].nodes[node.operands[0]].type;
+    // Zeros have no sign, and none is beyond 2^64.
+    if (IsInteger(from) || from == ElementType::kPred) return Dividends::kIntegers;
+  }
+  return IsExponential(stage, n) ? Dividends::kNotNegative : Dividends::kAny;
+}
+
 void NestEmitter::OpenCase(VariableId variable, int64_t begin) {
   for (Case& c : cases_) {
     if (c.variable == variable) c.begin = begin;
@@ -525,9 +535,9 @@ void NestEmitter::EmitNode(StageId stage, NodeId n) {
         for (int u = 0; u < copies_; ++u) {
           dividends.push_back(Use(stage, node.operands[0], u, true));
         }
-        bool may_be_negative = !IsExponential(stage, node.operands[0]);
+        const Dividends known = DividendsOf(stage, node.operands[0]);
         for (Value* quotient :
-             EmitDivide(b_, std::move(dividends), *reciprocals_[stage][n], may_be_negative)) {
+             EmitDivide(b_, std::move(dividends), *reciprocals_[stage][n], known)) {
           value.copies.push_back(RoundedTo(b_, quotient, node.type, MathOf(cpu_)));
         }
         break;
@@ -597,102 +607,6 @@ Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& argume
   Values results;
   for (NodeId result : c.results) results.push_back(values[result]);
   return results;
-}
-
-// --- Indices
-
-namespace {
-
-bool FitsInt32(const Index& index) {
-  if (index.low() < INT32_MIN || index.high() > INT32_MAX) return false;
-  for (const Index::Term& t : index.terms()) {
-    if (t.coefficient < INT32_MIN || t.coefficient > INT32_MAX) return false;
-    if (t.atom.inner && !FitsInt32(*t.atom.inner)) return false;
-    if (t.atom.divisor > INT32_MAX) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
-// Vectors of indices are of i32 where that is wide enough: only such are divided fast.
-llvm::IntegerType* NestEmitter::IndexType(const Index& index, bool vector) {
-  return vector && FitsInt32(index) ? b_.getInt32Ty() : b_.getInt64Ty();
-}
-
-Value* NestEmitter::Ramp(int64_t first, int64_t factor, llvm::IntegerType* type) {
-  std::vector<llvm::Constant*> lanes;
-  for (int64_t l = 0; l < width_; ++l) {
-    lanes.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(first + factor * l), true));
-  }
-  return llvm::ConstantVector::get(lanes);
-}
-
-Value* NestEmitter::Position(VariableId variable, int copy, llvm::IntegerType* type) {
-  Index index = Index::Variable(variable, kernel_.variables[variable].extent);
-  Value* value = EmitIndex({}, index, copy, width_ > 1, type);
-  return width_ > 1 ? value : b_.CreateIntCast(value, type, true);
-}
-
-Value* NestEmitter::EmitIndex(StageId stage, const Index& index, int copy, bool vector,
-                              llvm::IntegerType* type) {
-  Value* scalar = Int(index.constant());
-  Value* lanes = nullptr;
-  auto add_lanes = [&](Value* v) { lanes = lanes ? b_.CreateAdd(lanes, v) : v; };
-  for (const Index::Term& t : index.terms()) {
-    bool term_vector = vector && TermIsVector(stage, t);
-    if (t.atom.kind == Atom::Kind::kVariable) {
-      // The first lane of the first copy is a scalar; the others follow at constant distances.
-      const VariableId variable = t.atom.variable;
-      scalar = b_.CreateAdd(scalar, b_.CreateMul(bound_[variable], Int(t.coefficient)));
-      if (term_vector) {
-        add_lanes(Ramp(CopyOffset(variable, copy) * t.coefficient,
-                       variable == vector_variable_ ? t.coefficient : 0, type));
-      }
-      continue;
-    }
-    Value* atom = EmitAtom(stage, t.atom, copy, term_vector, term_vector ? type : b_.getInt64Ty());
-    Value* factor =
-        llvm::ConstantInt::get(atom->getType(), static_cast<uint64_t>(t.coefficient), true);
-    Value* term = b_.CreateMul(atom, factor);
-    if (term_vector) {
-      add_lanes(term);
-    } else {
-      scalar = b_.CreateAdd(scalar, term);
-    }
-  }
-  if (!vector) return scalar;
-  Value* splat = Splat(b_, b_.CreateTrunc(scalar, type), width_);
-  return lanes ? b_.CreateAdd(splat, lanes) : splat;
-}
-
-Value* NestEmitter::EmitAtom(StageId stage, const Atom& atom, int copy, bool vector,
-                             llvm::IntegerType* type) {
-  if (atom.kind == Atom::Kind::kVariable) return bound_[atom.variable];
-  if (atom.kind == Atom::Kind::kValue) {
-    Value* value = Use(stage, atom.node, copy, vector);
-    ElementType from = kernel_.stages[stage].nodes[atom.node].type;
-    llvm::Type* target = vector ? llvm::cast<llvm::Type>(llvm::FixedVectorType::get(
-                                      type, static_cast<unsigned>(width_)))
-                                : type;
-    return b_.CreateIntCast(value, target, IsSigned(from));
-  }
-  Value* x = EmitIndex(stage, *atom.inner, copy, vector, type);
-  auto number = [&](int64_t n) {
-    return llvm::ConstantInt::get(x->getType(), static_cast<uint64_t>(n), true);
-  };
-  int64_t c = atom.divisor;
-  bool power_of_two = (c & (c - 1)) == 0;
-  bool natural = atom.inner->low() >= 0;
-  auto quotient = [&] {
-    if (power_of_two) return b_.CreateAShr(x, number(__builtin_ctzll(c)));
-    if (natural) return b_.CreateUDiv(x, number(c));
-    Value* negative = b_.CreateICmpSLT(x, number(0));
-    return b_.CreateSDiv(b_.CreateSelect(negative, b_.CreateSub(x, number(c - 1)), x), number(c));
-  };
-  if (atom.kind == Atom::Kind::kDiv) return quotient();
-  if (power_of_two) return b_.CreateAnd(x, number(c - 1));
-  return b_.CreateSub(x, b_.CreateMul(quotient(), number(c)));
 }
 
 }  // namespace kiln::codegen

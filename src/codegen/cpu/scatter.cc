@@ -71,6 +71,7 @@ class ScatterCode {
       EmitIf(b_, e_.Use(kUpdates, guard, 0, false), inside, {.then = "inside", .after = "outside"});
       return;
     }
+    if (at == loops.size() && IsByLanes()) return e_.EmitUpdateByLanes(kUpdates, 0);
     if (at == loops.size()) {
       if (guard.valid() && !tested) {
         e_.Fail(Internal("kernel ", kernel_.name, ": a guard that differs between lanes"));
@@ -92,6 +93,12 @@ class ScatterCode {
     } else {
       e_.ScalarLoop(loop.variable, loop.range, none, next);
     }
+  }
+
+  // Whether vectors are of index vectors. A rest shorter than a vector is done by scalars.
+  bool IsByLanes() const {
+    const VariableId v = schedule_.stages.front().vector_variable;
+    return e_.width() > 1 && v.valid() && kernel_.variables[v].reduction;
   }
 
   llvm::Function* function_;

@@ -121,7 +121,7 @@ class Driver {
     };
     if (!s_.select) KILN_RETURN_IF_ERROR(make("load", EmitLoadPhase, load_));
     if (s_.select) {
-      KILN_RETURN_IF_ERROR(make("order", EmitOrderPhase, order_));
+      if (!s_.inserts) KILN_RETURN_IF_ERROR(make("order", EmitOrderPhase, order_));
       auto scan = [this](const SortContext& c, SortPhase& p) { EmitScanPhase(c, p, order_); };
       KILN_RETURN_IF_ERROR(make("scan", scan, scan_));
       KILN_RETURN_IF_ERROR(make("pick", EmitPickPhase, pick_));

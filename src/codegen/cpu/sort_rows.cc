@@ -70,61 +70,39 @@ class RowCode {
     });
   }
 
-  // Records at or below the last of those that would be kept so far become candidates. It holds
-  // for later chunks, too: what comes behind it in one comes behind it in the row.
+  // Records below the last of those that would be kept so far become candidates. It holds for later
+  // chunks, too: what comes behind it in one comes behind it in the row.
   void Scan(llvm::Function* order) {
-    llvm::IntegerType* record = RecordType(c_);
-    llvm::Constant* none = llvm::Constant::getAllOnesValue(record);
     Value* front = p_.Scratch(s_.front);
-    Values bound = {none};
+    Values bound = {None()};
+    Value* keys = e_.NewRow(key_storage(), s_.vector_width);
     p_.ForEachChunk(bound, [&](Value* chunk, Value* first, Value* end, Values& carried) {
-      Value* own = p_.At(record, front, b_.CreateMul(chunk, p_.Int(s_.candidates)));
+      Value* own = p_.At(record(), front, b_.CreateMul(chunk, p_.Int(s_.candidates)));
+      if (s_.inserts) Pad(own, p_.Int(0));
       auto sort = [&](Value* count) {
         llvm::Function* f = p_.function();
         b_.CreateCall(order, {f->getArg(0), f->getArg(1), chunk, count});
       };
       // How many candidates there are, and the record that what is wanted lies below.
       Values state = {p_.Int(0), carried[0]};
-      Vectors(first, end, state, [&](Values& values) {
-        e_.EmitReady(kElements);
-        Value* key = KeyOfNumber(b_, Key(), key_type(), *c_.sort.key, math());
-        Value* most = b_.CreateTrunc(b_.CreateLShr(values[1], record->getBitWidth() / 2),
-                                     b_.getIntNTy(static_cast<unsigned>(s_.key_bits)));
-        Value* near = b_.CreateICmpULE(key, Splat(b_, most, e_.width()));
-        if (e_.mask()) near = b_.CreateAnd(near, e_.mask());
-        Value* any = near->getType()->isVectorTy() ? b_.CreateOrReduce(near) : near;
-        Value* start = e_.Position(variable(), 0, b_.getInt64Ty());
-        if (e_.width() > 1) start = b_.CreateExtractElement(start, uint64_t{0});
-        // Most vectors have none, and skip the lanes.
-        Value* lanes = b_.CreateSelect(any, p_.Int(e_.width()), p_.Int(0));
-        EmitLoop(b_, p_.Int(0), lanes, 1, values, [&](Value* lane, Values& now) {
-          bool vector = e_.width() > 1;
-          Value* one = vector ? b_.CreateExtractElement(key, lane) : key;
-          Value* counts = vector ? b_.CreateExtractElement(near, lane) : near;
-          Value* place = b_.CreateZExt(b_.CreateAdd(start, lane), record);
-          Value* candidate = b_.CreateOr(
-              b_.CreateShl(b_.CreateZExt(one, record), record->getBitWidth() / 2), place);
-          counts = b_.CreateAnd(counts, b_.CreateICmpULT(candidate, now[1]));
-          // Written in any case, and overwritten where it does not count.
-          llvm::Align align(8);
-          b_.CreateAlignedStore(candidate, p_.At(record, own, now[0]), align);
-          now[0] = b_.CreateAdd(now[0], b_.CreateZExt(counts, b_.getInt64Ty()));
-          Value* full = b_.CreateICmpEQ(now[0], p_.Int(s_.candidates - 1));
-          EmitLoop(b_, p_.Int(0), b_.CreateZExt(full, b_.getInt64Ty()), 1, now,
-                   [&](Value*, Values& after) {
-                     sort(after[0]);
-                     Value* last = p_.At(record, own, p_.Int(c_.sort.keep - 1));
-                     after = {p_.Int(c_.sort.keep), b_.CreateAlignedLoad(record, last, align)};
-                   });
-        });
+      ForEachBelow(first, end, keys, state, [&](Value* candidate, Values& now) {
+        if (s_.inserts) return Insert(own, candidate, now);
+        // Written in any case, and overwritten where it does not count.
+        StoreRecord(candidate, own, now[0]);
+        Value* counts = b_.CreateICmpULT(candidate, now[1]);
+        now[0] = b_.CreateAdd(now[0], b_.CreateZExt(counts, b_.getInt64Ty()));
+        Value* full = b_.CreateICmpEQ(now[0], p_.Int(s_.candidates - 1));
+        EmitLoop(b_, p_.Int(0), b_.CreateZExt(full, b_.getInt64Ty()), 1, now,
+                 [&](Value*, Values& after) {
+                   sort(after[0]);
+                   after = {p_.Int(c_.sort.keep), LoadRecord(own, p_.Int(c_.sort.keep - 1))};
+                 });
       });
-      sort(state[0]);
-      // With too few candidates the rest is padding that sorts last.
-      EmitLoop(b_, state[0], p_.Int(c_.sort.keep), 1, [&](Value* i) {
-        b_.CreateAlignedStore(none, p_.At(record, own, i), llvm::Align(8));
-      });
-      Value* last = p_.At(record, own, p_.Int(c_.sort.keep - 1));
-      Value* kept = b_.CreateAlignedLoad(record, last, llvm::Align(8));
+      if (!s_.inserts) {
+        sort(state[0]);
+        Pad(own, state[0]);
+      }
+      Value* kept = LoadRecord(own, p_.Int(c_.sort.keep - 1));
       carried[0] = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, carried[0], kept);
     });
   }
@@ -168,6 +146,92 @@ class RowCode {
   ElementType key_type() const {
     const kernel::Combiner& value = c_.sort.key->value;
     return value.nodes[value.results[0]].type;
+  }
+
+  llvm::IntegerType* record() const { return RecordType(c_); }
+  unsigned place_width() const { return record()->getBitWidth() / 2; }
+  // The record behind all others.
+  llvm::Constant* None() const { return llvm::Constant::getAllOnesValue(record()); }
+  ElementType key_storage() const {
+    return s_.key_bits == 8    ? ElementType::kU8
+           : s_.key_bits == 16 ? ElementType::kU16
+           : s_.key_bits == 32 ? ElementType::kU32
+                               : ElementType::kU64;
+  }
+  Value* LoadRecord(Value* at, Value* index) {
+    return b_.CreateAlignedLoad(record(), p_.At(record(), at, index), llvm::Align(8));
+  }
+  void StoreRecord(Value* value, Value* at, Value* index) {
+    b_.CreateAlignedStore(value, p_.At(record(), at, index), llvm::Align(8));
+  }
+
+  // Where there are too few candidates the rest is padding that sorts last.
+  void Pad(Value* own, Value* first) {
+    EmitLoop(b_, first, p_.Int(c_.sort.keep), 1, [&](Value* i) { StoreRecord(None(), own, i); });
+  }
+
+  // Calls body(record, state) for the records of a chunk that may be below the bound, state[1]:
+  // all that are, and few others. `keys` has room for those of a vector.
+  void ForEachBelow(Value* first, Value* end, Value* keys, Values& state,
+                    const std::function<void(Value*, Values&)>& body) {
+    Vectors(first, end, state, [&](Values& values) {
+      e_.EmitReady(kElements);
+      Value* key = KeyOfNumber(b_, Key(), key_type(), *c_.sort.key, math());
+      Value* most = b_.CreateTrunc(b_.CreateLShr(values[1], place_width()),
+                                   b_.getIntNTy(static_cast<unsigned>(s_.key_bits)));
+      // Of equal keys those before have the lower places. The greatest key may be padding's.
+      Value* largest = llvm::Constant::getAllOnesValue(most->getType());
+      Value* limit =
+          b_.CreateSelect(b_.CreateICmpEQ(most, largest), largest,
+                          b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, most,
+                                                   llvm::ConstantInt::get(most->getType(), 1)));
+      Value* near = b_.CreateICmpULE(key, Splat(b_, limit, e_.width()));
+      if (e_.mask()) near = b_.CreateAnd(near, e_.mask());
+      Value* start = e_.Position(variable(), 0, b_.getInt64Ty());
+      auto record_of = [&](Value* one, Value* place) {
+        return b_.CreateOr(b_.CreateShl(b_.CreateZExt(one, record()), place_width()),
+                           b_.CreateZExt(place, record()));
+      };
+      if (!near->getType()->isVectorTy()) {
+        EmitLoop(b_, p_.Int(0), b_.CreateZExt(near, b_.getInt64Ty()), 1, values,
+                 [&](Value*, Values& now) { body(record_of(key, start), now); });
+        return;
+      }
+      // Most vectors have none, and skip the lanes.
+      start = b_.CreateExtractElement(start, uint64_t{0});
+      Value* lanes = b_.CreateZExt(
+          b_.CreateBitCast(near, b_.getIntNTy(static_cast<unsigned>(e_.width()))), b_.getInt64Ty());
+      EmitIf(b_, b_.CreateIsNotNull(lanes), [&] { b_.CreateStore(key, keys); });
+      Values rest = values;
+      rest.insert(rest.begin(), lanes);
+      rest = EmitWhile(
+          b_, rest, [&](const Values& v) { return b_.CreateIsNotNull(v[0]); },
+          [&](Values& v) {
+            Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, v[0], b_.getTrue());
+            Value* one = b_.CreateLoad(most->getType(), p_.At(most->getType(), keys, lane));
+            Values now(v.begin() + 1, v.end());
+            body(record_of(one, b_.CreateAdd(start, lane)), now);
+            std::ranges::copy(now, v.begin() + 1);
+            v[0] = b_.CreateAnd(v[0], b_.CreateSub(v[0], p_.Int(1)));
+          });
+      values.assign(rest.begin() + 1, rest.end());
+    });
+  }
+
+  // Puts a record among those that are kept, which are in order, if it is below the last.
+  void Insert(Value* own, Value* candidate, Values& state) {
+    Value* counts = b_.CreateICmpULT(candidate, state[1]);
+    EmitLoop(b_, p_.Int(0), b_.CreateZExt(counts, b_.getInt64Ty()), 1, state,
+             [&](Value*, Values& now) {
+               Values moved = {candidate, now[1]};
+               EmitLoop(b_, p_.Int(0), p_.Int(c_.sort.keep), 1, moved, [&](Value* i, Values& v) {
+                 Value* there = LoadRecord(own, i);
+                 v[1] = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, v[0], there);
+                 StoreRecord(v[1], own, i);
+                 v[0] = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, v[0], there);
+               });
+               now[1] = moved[1];
+             });
   }
 
   // The vector loop over places of a chunk.

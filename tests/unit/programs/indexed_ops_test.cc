@@ -293,6 +293,34 @@ ENTRY e { i = s32[40] parameter(0)
         1e-5, 1e-5);
 }
 
+// Indices and updates are made in vectors, and put in their places one by one: many in one place,
+// some in none, for sizes that vectors divide and others.
+TEST(IndexedOps, ScattersByLanes) {
+  constexpr std::string_view kCombiners[] = {"add(a, b)", "maximum(a, b)", "subtract(b, a)",
+                                             "add(b, b)"};
+  for (std::string_view type : {"u8", "s32", "f16", "f32", "f64"}) {
+    for (int64_t size : {64, 203, 1000}) {
+      for (std::string_view combiner : kCombiners) {
+        const std::string text = Cat(
+            "HloModule m\ncombine { a = ", type, "[] parameter(0)\n  b = ", type,
+            "[] parameter(1)\n  ROOT c = ", type, "[] ", combiner, " }\nENTRY e { x = ", type,
+            "[37] parameter(0)\n  i = s32[3,", size, "] parameter(1)\n  u = ", type, "[3,", size,
+            R"(] parameter(2)
+  k = s32[] constant(41)
+  three = s32[] constant(3)
+  ks = s32[3,)",
+            size, "] broadcast(k), dimensions={}\n  threes = s32[3,", size,
+            "] broadcast(three), dimensions={}\n  m = s32[3,", size,
+            "] multiply(i, threes)\n  n = s32[3,", size, "] remainder(m, ks)\n  a = s32[3,", size,
+            "] abs(n)\n  v = ", type, "[3,", size, "] add(u, u)\n  ROOT r = ", type,
+            "[37] scatter(x, a, v), update_window_dims={}, inserted_window_dims={0}, "
+            "scatter_dims_to_operand_dims={0}, index_vector_dim=2, to_apply=combine }");
+        Check(text);
+      }
+    }
+  }
+}
+
 TEST(IndexedOps, ScattersOfUniqueIndicesAndOfNone) {
   Check(Cat("HloModule m\n", kReducers, R"(
 ENTRY e { x = f32[60,50] parameter(0)

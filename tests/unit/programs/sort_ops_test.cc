@@ -405,6 +405,35 @@ TEST(SortOps, TopKOfOrderedElements) {
   CheckBits(*module, {Literal(shape)});
 }
 
+// Few are inserted one by one: among equal ones, NaNs, and keys that are the greatest of their
+// type, as are those of the last place that is kept.
+TEST(SortOps, TopKOfFew) {
+  for (auto [name, type] : {std::pair("f32", ElementType::kF32),
+                            {"f64", ElementType::kF64},
+                            {"bf16", ElementType::kBF16},
+                            {"s8", ElementType::kS8},
+                            {"u64", ElementType::kU64}}) {
+    for (int64_t k : {1, 2, 31, 32, 33}) {
+      for (bool largest : {true, false}) {
+        auto module = ir::ParseOrDie(TopK(name, "", 16 * k + 5, k, largest));
+        if (IsFloat(type)) CheckBits(*module, {WithNans(type, 16 * k + 5)});
+        CheckBits(*module, testing::RandomArguments(*module, 3));
+        Literal all(Shape(type, {16 * k + 5}));
+        CheckBits(*module, {all});
+        std::memset(all.data(), 0xFF, static_cast<size_t>(all.byte_size()));
+        CheckBits(*module, {all});
+        if (type == ElementType::kF64) continue;
+        // Two that are no NaNs at the end.
+        std::memset(all.data() + all.byte_size() - 9, 0, 9);
+        CheckBits(*module, {all});
+      }
+    }
+  }
+  // Rows, and chunks of one.
+  CheckBits(TopK("f32", "37,", 1000, 8, true));
+  CheckBits(TopK("f64", "", 60000, 8, true));
+}
+
 TEST(SortOps, OperandsThatAreComputed) {
   CheckBits(R"(HloModule m
 compare { a = f32[] parameter(0)

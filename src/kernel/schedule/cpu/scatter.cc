@@ -15,6 +15,10 @@ constexpr int64_t kOrderedItems = 8;
 // Neighbours that one item should update at least, so that cache lines are used whole.
 constexpr int64_t kItemRowBytes = 256;
 constexpr int64_t kMinVector = 4;
+// Of index vectors that are computed together: the least bytes of a lane, and how few ops and index
+// vectors are not worth taking lanes out of vectors.
+constexpr int64_t kLeastLaneBytes = 4;
+constexpr int64_t kFewestLaneOps = 4, kFewestLanes = 64;
 
 bool NodeDependsOn(const Stage& stage, NodeId node, VariableId variable) {
   IdVector<NodeId, bool> seen(stage.nodes.size());
@@ -62,7 +66,7 @@ class ScatterScheduler {
       if (update_.guard.valid()) fits = fits && !NodeDependsOn(stage_, update_.guard, v);
       if (fits && (!best.valid() || Extent(v) > Extent(best))) best = v;
     }
-    if (!best.valid()) return;
+    if (!best.valid()) return ChooseLanes();
     s_.vector_width = static_cast<int>(std::max<int64_t>(cpu_.vector_bytes / bytes, 1));
     // Short slices are done whole by narrower vectors.
     while (!cpu_.has_masks && s_.vector_width > Extent(best)) s_.vector_width /= 2;
@@ -71,6 +75,26 @@ class ScatterScheduler {
     stage.vector_variable = best;
     int64_t vectors = Extent(best) / s_.vector_width;
     stage.unroll = vectors >= 16 && update_.combiner.nodes.size() <= 4 ? 4 : vectors >= 4 ? 2 : 1;
+  }
+
+  // Along index vectors, where there is something to compute of them: the updates themselves are
+  // made lane by lane.
+  void ChooseLanes() {
+    if (stage_.variables.empty()) return;
+    const VariableId last = stage_.variables.back();
+    if (!kernel_.variables[last].reduction) return;
+    int64_t ops = 0, bytes = kLeastLaneBytes;
+    for (const Node& n : stage_.nodes) {
+      ops += n.kind == Node::Kind::kOp;
+      bytes = std::max(bytes, ByteWidth(n.type));
+      if (n.kind == Node::Kind::kLoad && kernel_.params[n.param].role == Param::Role::kOutput) {
+        return;
+      }
+    }
+    const int64_t width = cpu_.vector_bytes / bytes;
+    if (ops < kFewestLaneOps || width < kMinVector || Extent(last) < kFewestLanes) return;
+    s_.vector_width = static_cast<int>(width);
+    s_.stages.front().vector_variable = last;
   }
 
   void ChooseItems() {

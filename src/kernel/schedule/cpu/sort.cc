@@ -27,6 +27,8 @@ constexpr int64_t kSelectPart = 16;
 // in any case, which are a good part of a short row.
 constexpr int64_t kFewestCandidates = 32, kMostCandidates = 256;
 constexpr int64_t kCandidatesPart = 32;
+// Up to so many are kept in order at all times.
+constexpr int64_t kMostInserted = 32;
 // The minimal work of a task, in elements of radix passes or of merge levels, and about how long it
 // takes.
 constexpr double kTaskSteps = 16 << 10, kTaskMicroseconds = 10;
@@ -67,6 +69,7 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
     s.place_bits = sort.key->is_element ? 0 : s.key_bits > 32 ? 64 : 32;
     s.select = s.place_bits > 0 && sort.keep > 0 && sort.keep <= n / kSelectPart;
     const int64_t beside = std::clamp(n / kCandidatesPart, kFewestCandidates, kMostCandidates);
+    s.inserts = s.select && sort.keep <= kMostInserted;
     s.candidates = s.select ? Aligned(sort.keep + std::max(sort.keep, beside)) : 0;
     s.partition = s.place_bits == 0 && s.key_bits >= 32 && cpu.has_masks &&
                   cpu.vector_bytes >= 64 && cpu.Has("avx512f");
@@ -114,7 +117,11 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
 std::string CpuSortSchedule::ToString() const {
   std::string out = records ? Cat("records of ", record_bits(), " bits, keys of ", key_bits)
                             : std::string("elements");
-  if (select) out += Cat(", the first of ", candidates);
+  if (inserts) {
+    out += ", inserted";
+  } else if (select) {
+    out += Cat(", the first of ", candidates);
+  }
   out += partition ? ", partitioned"
          : radix   ? Cat(", digits of ", digit_bits, " bits")
                    : ", merged";

@@ -32,7 +32,9 @@ struct CpuSortSchedule {
 
   // Only the first places are wanted: each chunk keeps the first records that it has seen among at
   // most `candidates`, which are sorted when they are too many; what chunks have kept is merged.
+  // Few are put in their places one by one instead.
   bool select = false;
+  bool inserts = false;
   int64_t candidates = 0;
 
   // A row is cut into so many chunks of so many elements, which are worked on at once.
