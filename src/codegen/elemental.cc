@@ -118,6 +118,17 @@ llvm::Constant* IdentityOf(llvm::LLVMContext& context, kernel::Combiner::Kind ki
   return nullptr;
 }
 
+void EmitOrder(Builder& b, ElementType type, size_t by, std::vector<Value*>& x,
+               std::vector<Value*>& y) {
+  const auto less = IsSigned(type) ? llvm::CmpInst::ICMP_SLT : llvm::CmpInst::ICMP_ULT;
+  Value* swaps = b.CreateICmp(less, y[by], x[by]);
+  for (size_t k = 0; k < x.size(); ++k) {
+    Value* first = b.CreateSelect(swaps, y[k], x[k]);
+    y[k] = b.CreateSelect(swaps, x[k], y[k]);
+    x[k] = first;
+  }
+}
+
 Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, Value* x, Value* y,
                    MathOptions math) {
   using Kind = kernel::Combiner::Kind;

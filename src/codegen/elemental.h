@@ -73,6 +73,10 @@ Bf16Reciprocal EmitBf16Reciprocal(Builder& b, llvm::Value* divisor);
 llvm::Value* EmitDivide(Builder& b, llvm::Value* dividend, const Bf16Reciprocal& reciprocal,
                         MathOptions options);
 
+// Two results of several values change places where the second's number `by`, an integer, is less.
+void EmitOrder(Builder& b, ElementType type, size_t by, std::vector<llvm::Value*>& x,
+               std::vector<llvm::Value*>& y);
+
 // The result of an op in registers, rounded to its type: f16 and bf16 are kept as floats.
 llvm::Value* RoundedTo(Builder& b, llvm::Value* value, ElementType type, MathOptions options);
 

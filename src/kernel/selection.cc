@@ -151,6 +151,12 @@ bool CountsUp(const Kernel& kernel, const Stage& stage, const Reduction& reducti
 
 }  // namespace
 
+bool AnyGeneral(const Stage& stage) {
+  return std::ranges::any_of(stage.reductions, [](const Reduction& r) {
+    return r.combiner.kind == Combiner::Kind::kGeneral;
+  });
+}
+
 std::optional<Sequences> SequencesOf(const Kernel& kernel, const Stage& stage,
                                      const Reduction& reduction) {
   if (IsSelection(reduction.combiner, reduction.types)) return Sequences();

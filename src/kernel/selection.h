@@ -23,6 +23,9 @@ namespace kiln::kernel {
 bool IsSelection(const Combiner& combiner, std::span<const ElementType> types,
                  std::optional<size_t> by = {});
 
+// Whether some reduction of a stage is neither a sum nor another fold by one op.
+bool AnyGeneral(const Stage& stage);
+
 // A way to fold a reduction's elements as several sequences, each of which begins with the initial
 // values and takes its elements in order, and to combine what they keep.
 struct Sequences {

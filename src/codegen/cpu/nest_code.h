@@ -163,6 +163,10 @@ class NestCode {
 
   // Of a copy's accumulator among a result's.
   size_t Place(int copy) const { return e_->tiled() ? 0 : static_cast<size_t>(copy); }
+  // The same, or that of the scalar tail in its loop.
+  size_t AccumulatorOf(StageId s, bool own, int copy) const {
+    return own && !vectors() ? PerResult(s, own) - 1 : Place(copy);
+  }
 
   // Maxima as one folds them wait twice as long for each other as without regard for NaNs.
   bool SeeksNans(const Reduction& r, size_t result, bool own) const {

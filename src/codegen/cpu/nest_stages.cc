@@ -146,7 +146,7 @@ void NestCode::Fold(StageId s, bool own, Values& carried) {
         continue;
       }
       for (int u = 0; u < e_->copies(); ++u) {
-        Value*& accumulator = carried[scalar_tail ? at + per_result - 1 : at + Place(u)];
+        Value*& accumulator = carried[at + AccumulatorOf(s, own, u)];
         auto use = [&](kernel::NodeId node) { return e_->Use(s, node, u, vectors()); };
         const auto* factors = MathOf(cpu_).has_fma ? FusedFactors(kernel_.stages[s], r) : nullptr;
         Value* next = factors ? EmitFma(b(), use((*factors)[0]), use((*factors)[1]), accumulator)
@@ -191,7 +191,7 @@ Value* NestCode::ExtremumOfRows(StageId s, const Reduction& r, size_t result) {
 void NestCode::FoldGeneral(StageId s, const Reduction& r, bool own, int copy, size_t at,
                            Values& carried) {
   const size_t n = r.inputs.size(), per_result = PerResult(s, own);
-  const size_t place = own && !vectors() ? per_result - 1 : Place(copy);
+  const size_t place = AccumulatorOf(s, own, copy);
   Values arguments;
   for (size_t k = 0; k < n; ++k) arguments.push_back(carried[at + k * per_result + place]);
   for (kernel::NodeId input : r.inputs) arguments.push_back(e_->Use(s, input, copy, vectors()));
@@ -221,16 +221,7 @@ Values NestCode::CombineSequences(StageId s, const Reduction& r, const Values& c
     return of;
   };
   auto combine = [&](Values x, Values y) {
-    if (sequences->by) {
-      const size_t by = *sequences->by;
-      const auto less = IsSigned(r.types[by]) ? llvm::CmpInst::ICMP_SLT : llvm::CmpInst::ICMP_ULT;
-      Value* swaps = b().CreateICmp(less, y[by], x[by]);
-      for (size_t k = 0; k < n; ++k) {
-        Value* first = b().CreateSelect(swaps, y[k], x[k]);
-        y[k] = b().CreateSelect(swaps, x[k], y[k]);
-        x[k] = first;
-      }
-    }
+    if (sequences->by) EmitOrder(b(), r.types[*sequences->by], *sequences->by, x, y);
     x.insert(x.end(), y.begin(), y.end());
     Values both = e_->EmitCombiner(r.combiner, x);
     return both.size() == n ? both : y;

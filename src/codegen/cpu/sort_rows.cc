@@ -230,7 +230,8 @@ class RowCode {
                  StoreRecord(v[1], own, i);
                  v[0] = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, v[0], there);
                });
-               now[1] = moved[1];
+               // Until it is full, the bound of the chunk before holds.
+               now[1] = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, now[1], moved[1]);
              });
   }
 

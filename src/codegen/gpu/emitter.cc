@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "kernel/schedule/gpu/gemm.h"
 #include "kernel/schedule/gpu/vectors.h"
+#include "kernel/selection.h"
 
 namespace kiln::codegen {
 
@@ -538,6 +539,16 @@ std::vector<Value*> GpuEmitter::Combine(const Reduction& r, const std::vector<Va
     return {EmitCombine(b_, r.combiner.kind, r.types[0], x[0], y[0], math_)};
   }
   return CombineByNodes(r.combiner, x, y);
+}
+
+std::vector<Value*> GpuEmitter::CombineParts(StageId stage, ReductionId i, std::vector<Value*> x,
+                                             std::vector<Value*> y) {
+  const Reduction& r = reduction(stage, i);
+  if (r.combiner.kind == kernel::Combiner::Kind::kGeneral) {
+    const auto sequences = kernel::SequencesOf(kernel_, kernel_.stages[stage], r);
+    if (sequences && sequences->by) EmitOrder(b_, r.types[*sequences->by], *sequences->by, x, y);
+  }
+  return Combine(r, x, y);
 }
 
 std::vector<Value*> GpuEmitter::CombineByNodes(const kernel::Combiner& combiner,

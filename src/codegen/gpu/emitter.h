@@ -125,6 +125,9 @@ class GpuEmitter {
   std::vector<Value*> Identity(StageId stage, ReductionId i);
   std::vector<Value*> Combine(const kernel::Reduction& r, const std::vector<Value*>& x,
                               const std::vector<Value*>& y);
+  // Of what parts of a reduction's elements have come to, each of which were taken in order.
+  std::vector<Value*> CombineParts(StageId stage, ReductionId i, std::vector<Value*> x,
+                                   std::vector<Value*> y);
   // By the combiner's nodes, or by a call of the function that they are.
   std::vector<Value*> CombineByNodes(const kernel::Combiner& combiner, const std::vector<Value*>& x,
                                      const std::vector<Value*>& y);

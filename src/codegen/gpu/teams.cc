@@ -216,7 +216,7 @@ class Teams {
         for (int delta = std::min(width_, kWarp) / 2; delta > 0; delta /= 2) {
           std::vector<Value*> others;
           for (Value* total : totals[i]) others.push_back(e_.gpu().ShuffleXor(total, delta));
-          totals[i] = e_.Combine(e_.reduction(stage, i), totals[i], others);
+          totals[i] = e_.CombineParts(stage, i, totals[i], others);
         }
       }
       if (width_ <= kWarp) {
@@ -268,7 +268,7 @@ class Teams {
         for (size_t k = 0; k < r.types.size(); ++k) {
           part.push_back(e_.LoadPartial(bases[k], at, r.types[k]));
         }
-        totals[i] = p == 0 ? part : e_.Combine(r, totals[i], part);
+        totals[i] = p == 0 ? part : e_.CombineParts(stage, i, totals[i], part);
       }
     }
     // Before the memory is written again.
@@ -311,7 +311,7 @@ class Teams {
         for (size_t k = 0; k < r.types.size(); ++k) {
           part.push_back(e_.LoadPartial(e_.Partials(i, k), PartialAt(chunk), r.types[k]));
         }
-        e_.SetSlots(slots[i], e_.Combine(r, e_.Current(slots[i]), part));
+        e_.SetSlots(slots[i], e_.CombineParts(kFirst, i, e_.Current(slots[i]), part));
       }
     });
     Finish(kFirst, slots);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/strings.h"
 #include "kernel/combiner.h"
@@ -60,6 +61,43 @@ TEST(GpuSelections, ArgMax) {
   check("f32", 130, 70, 0, 1);
   // One row, which several blocks share.
   check("f32", 1, 100000, 1, 2);
+}
+
+// JAX's, which keeps the left one of two NaNs: teams combine what they have found by the places.
+std::string ArgMaxInOrder(int64_t m, int64_t n) {
+  const std::string shape = Cat("[", m, ",", n, "]"), reduced = Cat("[", m, "]");
+  return Cat(R"(HloModule m
+pick { v0 = f32[] parameter(0)
+  i0 = s32[] parameter(1)
+  v1 = f32[] parameter(2)
+  i1 = s32[] parameter(3)
+  gt = pred[] compare(v0, v1), direction=GT
+  nan = pred[] compare(v0, v0), direction=NE
+  wins = pred[] or(gt, nan)
+  eq = pred[] compare(v0, v1), direction=EQ
+  lt = pred[] compare(i0, i1), direction=LT
+  first = pred[] and(eq, lt)
+  left = pred[] or(wins, first)
+  v = f32[] select(wins, v0, v1)
+  i = s32[] select(left, i0, i1)
+  ROOT r = (f32[], s32[]) tuple(v, i) }
+ENTRY e { x = f32)",
+             shape, " parameter(0)\n  i = s32", shape,
+             " iota(), iota_dimension=1\n  low = f32[] constant(-inf)\n  none = s32[] "
+             "constant(0)\n  ROOT r = (f32",
+             reduced, ", s32", reduced,
+             ") reduce(x, i, low, none), dimensions={1}, to_apply=pick }");
+}
+
+TEST(GpuSelections, ArgMaxInOrder) {
+  for (auto [m, n, launches] : {std::tuple{7, 1000, 1}, {40, 70, 1}, {1, 100000, 2}}) {
+    // Op by op, places are numbers like others.
+    size_t most = 0;
+    for (const kernel::GpuSchedule& s : testing::CheckOnGpu(ArgMaxInOrder(m, n), 0)) {
+      if (s.form == Form::kTeams) most = std::max(most, s.launches.size());
+    }
+    EXPECT_EQ(most, static_cast<size_t>(launches));
+  }
 }
 
 // What a computation is, as a reduction's; it has as many accumulators as `types` says.

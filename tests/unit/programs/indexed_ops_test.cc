@@ -295,11 +295,11 @@ ENTRY e { i = s32[40] parameter(0)
 
 // Indices and updates are made in vectors, and put in their places one by one: many in one place,
 // some in none, for sizes that vectors divide and others.
-TEST(IndexedOps, ScattersByLanes) {
+TEST(ScattersByLanes, AreInOrder) {
   constexpr std::string_view kCombiners[] = {"add(a, b)", "maximum(a, b)", "subtract(b, a)",
                                              "add(b, b)"};
   for (std::string_view type : {"u8", "s32", "f16", "f32", "f64"}) {
-    for (int64_t size : {64, 203, 1000}) {
+    for (int64_t size : {64, 203}) {
       for (std::string_view combiner : kCombiners) {
         const std::string text = Cat(
             "HloModule m\ncombine { a = ", type, "[] parameter(0)\n  b = ", type,

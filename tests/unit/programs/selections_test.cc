@@ -10,6 +10,7 @@
 #include "interp/interpreter.h"
 #include "support/compiled.h"
 #include "support/hlo.h"
+#include "support/labels.h"
 #include "support/literal.h"
 
 namespace kiln::testing {
@@ -103,6 +104,8 @@ TEST(SelectionsInVectors, OtherPlacesAreInOrder) {
   EXPECT_FALSE(IsInVectors(ArgMax("f32", "s8", 4, 1000)));
   EXPECT_FALSE(IsInVectors(ArgMax("f32", "s32", 4, 1000, 7)));
 }
+
+KILN_LABEL(gpu_sample, "SelectionsInVectors");
 
 }  // namespace
 }  // namespace kiln::testing

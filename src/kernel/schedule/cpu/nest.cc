@@ -199,13 +199,6 @@ class NestScheduler {
     return cost;
   }
 
-  static bool AnyGeneral(const Stage& stage) {
-    for (const Reduction& r : stage.reductions) {
-      if (r.combiner.kind == Combiner::Kind::kGeneral) return true;
-    }
-    return false;
-  }
-
   // Whether some reduction's elements have to be one sequence.
   bool AnyInOrder(const Stage& stage) const {
     return std::ranges::any_of(stage.reductions, [&](const Reduction& r) {
@@ -225,8 +218,9 @@ class NestScheduler {
     std::pair<VariableId, double> best{{}, points * PointCost(stage, {})};
     // A scalar sum waits for each addition.
     if (!stage.reductions.empty()) best.second += points * 4;
+    const bool in_order = AnyInOrder(stage);
     for (VariableId v : stage.variables) {
-      if (Extent(v) <= 1 || (kernel_.variables[v].reduction && AnyInOrder(stage))) continue;
+      if (Extent(v) <= 1 || (kernel_.variables[v].reduction && in_order)) continue;
       double combine = kCombineLanesCost * static_cast<double>(stage.reductions.size());
       if (WalksRowsAgain()) combine = kDependentCombineCost;
       double cost = points * PointCost(stage, v) + static_cast<double>(points_) * combine;

@@ -5,6 +5,7 @@
 
 #include "base/integers.h"
 #include "kernel/schedule/cpu/rows.h"
+#include "kernel/selection.h"
 
 namespace kiln::kernel {
 namespace {
@@ -232,11 +233,7 @@ class Strips {
     for (StageId s : kernel_.stages.ids(StageId(1))) {
       if (!kernel_.stages[s].variables.empty()) return false;
     }
-    const auto is_general = [](const Reduction& r) {
-      return r.combiner.kind == Combiner::Kind::kGeneral;
-    };
-    return std::ranges::none_of(first.reductions, is_general) &&
-           Extent(first.variables[0]) >= kItemsWanted * kFewestRows;
+    return !AnyGeneral(first) && Extent(first.variables[0]) >= kItemsWanted * kFewestRows;
   }
 
   void ChooseItems() {

@@ -29,7 +29,7 @@ bool MayHaveTeams(const Kernel& kernel) {
     if (stage.sort || !stage.updates.empty()) return false;
     for (const Reduction& r : stage.reductions) {
       const bool is_general = r.combiner.kind == Combiner::Kind::kGeneral;
-      if (is_general ? !IsSelection(r.combiner, r.types) : r.types.size() != 1) return false;
+      if (is_general ? !SequencesOf(kernel, stage, r) : r.types.size() != 1) return false;
     }
     // Each result of a reduction is one of an outer point.
     const bool reduces = !stage.reductions.empty();
