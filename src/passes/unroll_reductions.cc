@@ -34,8 +34,9 @@ Shape Without(const Shape& shape, int64_t d) {
 
 // Whether x is a concatenation of single columns along d.
 bool IsStack(const Instruction& x, int64_t d) {
-  return x.opcode() == Opcode::kConcatenate && x.dimensions()[0] == d &&
-         x.operand_count() == x.shape().dim(d);
+  if (x.opcode() != Opcode::kConcatenate || x.dimensions()[0] != d) return false;
+  return std::ranges::all_of(
+      x.operands(), [&](const Instruction* column) { return column->shape().dim(d) == 1; });
 }
 
 bool IsElementwiseArray(const Instruction& x) {
