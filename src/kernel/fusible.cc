@@ -334,9 +334,12 @@ bool UsesReductionAgain(const Computation& fused) {
   return false;
 }
 
-// Whether a fusion of that root has results, and each is an array.
+// Whether a fusion of that root has results, each of which is an array that it makes: a tuple that
+// it hands on is none.
 bool GivesArrays(const Instruction& root) {
-  if (root.opcode() != Opcode::kTuple) return true;
+  if (root.opcode() != Opcode::kTuple) {
+    return root.shape().is_array() || OpRoleOf(root.opcode()) != OpRole::kNone;
+  }
   return root.operand_count() > 0 &&
          std::ranges::all_of(root.operands(),
                              [](const Instruction* result) { return result->shape().is_array(); });
