@@ -236,6 +236,15 @@ PROGRAMS = {
     'max of columns, 1,024 x 1,024': of_arrays(lambda v: v.max(0), SQUARE),
     'max of rows, 1,024 x 1,024': of_arrays(lambda v: v.max(1), SQUARE),
     'top 8 of rows, 1,024 x 1,024': of_arrays(lambda v: jax.lax.top_k(v, 8), SQUARE),
+    'argmax of rows, 1,024 x 1,024': of_arrays(lambda v: v.argmax(1), SQUARE),
+    'mean of four stacked, 1,024 x 1,024': of_arrays(
+        lambda v: jnp.stack([v * 2, v + 1, v * v, v - 4]).mean(0), SQUARE),
+    'select of three, 1,024 x 1,024': of_arrays(
+        lambda v: jnp.select([v < -1, v < 0, v < 1], [v, v * 2, v * 3]), SQUARE),
+    'histogram of 64 bins, 1M': of_arrays(
+        lambda v: jnp.bincount((v.ravel() * 10).astype(jnp.int32) % 64, length=64), SQUARE),
+    'bits of bytes, 1,024 x 1,024': of_arrays(
+        lambda v: jnp.unpackbits((jnp.abs(v) * 40).astype(jnp.uint8), axis=1), SQUARE),
     'Diffrax solve': lorenz,
     'NumPyro NUTS': nuts,
     'NumPyro SVI': svi,
