@@ -34,8 +34,9 @@ using testing::SpecialArguments;
 // take the sum of a product by its rows, and convolutions become products of matrices, which are
 // summed as these are; the other passes move work, and never a bit.
 bool KeepsBits(std::string_view pass) {
-  constexpr std::string_view kOthers[] = {"algebraic-simplifier", "chain-fusion", "cpu", "gpu",
-                                          "expand-ops",           "op-by-op"};
+  constexpr std::string_view kOthers[] = {
+      "algebraic-simplifier", "chain-fusion", "cpu", "gpu", "expand-ops", "op-by-op",
+      "unroll-reductions"};
   return std::ranges::find(kOthers, pass) == std::end(kOthers);
 }
 
@@ -143,6 +144,41 @@ std::unique_ptr<ir::Module> WideConcatenate(uint64_t seed) {
     size += length;
   }
   text += Cat(" ROOT c = f32[", size, ",5] concatenate(", names, "), dimensions={0}\n}\n");
+  return ir::ParseOrDie(text);
+}
+
+// A reduction over arrays side by side, by itself or behind a product, sometimes of another
+// dimension, too, and sometimes of a stack that is needed for something else.
+std::unique_ptr<ir::Module> Stacked(uint64_t seed, bool exact) {
+  constexpr const char* kTypes[] = {"s32", "u8", "f32", "bf16"};
+  constexpr const char* kOps[] = {"maximum", "minimum", "add", "multiply"};
+  const std::string type = kTypes[seed % (exact ? 2 : 4)];
+  const bool is_first = seed / 4 % 2 == 0, scales = seed / 8 % 2 == 0, is_used = seed % 5 == 0;
+  const bool reduces_all = seed % 3 == 0;
+  const auto columns = static_cast<int64_t>(1 + seed / 16 % 18);
+  auto array = [&](int64_t size) {
+    return is_first ? Cat(type, "[", size, ",7]") : Cat(type, "[7,", size, "]");
+  };
+  std::string text = Cat("HloModule m\nf { a = ", type, "[] parameter(0)\n b = ", type,
+                         "[] parameter(1)\n ROOT c = ", type, "[] ", kOps[seed / 32 % 4],
+                         "(a, b) }\nENTRY e {\n"),
+              names;
+  for (int64_t k = 0; k < columns; ++k) {
+    text += Cat(" x", k, " = ", array(1), " parameter(", k, ")\n");
+    names += Cat(k > 0 ? ", x" : "x", k);
+  }
+  const std::string result = reduces_all ? Cat(type, "[]") : Cat(type, "[7]");
+  text +=
+      Cat(" s = ", array(columns), " concatenate(", names, "), dimensions={", is_first ? 0 : 1,
+          "}\n w = ", type, "[", columns, "] parameter(", columns, ")\n b = ", array(columns),
+          " broadcast(w), dimensions={", is_first ? 0 : 1, "}\n m = ", array(columns),
+          " multiply(s, b)\n i = ", type, "[] parameter(", columns + 1, ")\n r = ", result,
+          " reduce(", scales ? "m" : "s", ", i), dimensions={",
+          reduces_all ? "0,1"
+          : is_first  ? "0"
+                      : "1",
+          "}, to_apply=f\n ROOT t = (", result, ", ",
+          is_used ? Cat(array(columns), ") tuple(r, s)\n}\n") : Cat(type, "[]) tuple(r, i)\n}\n"));
   return ir::ParseOrDie(text);
 }
 
@@ -259,6 +295,12 @@ class PassesRandom : public ::testing::TestWithParam<std::string_view> {
       if (name == "split-concatenates") {
         auto wide = WideConcatenate(seed);
         changes += Check(name, *wide, RandomArguments(*wide, seed), true);
+      }
+      if (name == "unroll-reductions") {
+        for (const bool exact : {true, false}) {
+          auto stacked = Stacked(seed, exact);
+          changes += Check(name, *stacked, RandomArguments(*stacked, seed), exact);
+        }
       }
       if (name == "compare-extrema") {
         auto rectified = Rectified(seed);
