@@ -52,8 +52,11 @@ std::vector<double> Numbers(const Literal& literal) {
   return numbers;
 }
 
-// Kolmogorov and Smirnov's statistic times the root of the count: above 2.2 for one set of numbers
-// of that distribution in 8,000.
+// The draws differ from run to run, so a bound of chance is one that no run meets in practice.
+// Kolmogorov and Smirnov's statistic times the root of the count is above this one for one set of
+// numbers of that distribution in 10^9 (2 exp(-2 x^2)).
+constexpr double kMaxDistance = 3.3;
+
 double Distance(std::vector<double> numbers, const std::function<double(double)>& distribution) {
   std::ranges::sort(numbers);
   const double n = static_cast<double>(numbers.size());
@@ -77,13 +80,14 @@ TEST(Rng, UniformFloats) {
   for (const auto& [type, a, b] : {std::array<std::string_view, 3>{"f32", "-2", "6"},
                                    {"f64", "1", "1.0001"},
                                    {"f32", "-3e38", "3e38"}}) {
-    for (const auto& [name, literal] : Everywhere(Rng(type, "[60,50]", a, b, "rng_uniform"))) {
+    for (const auto& [name, literal] : Everywhere(Rng(type, "[100,80]", a, b, "rng_uniform"))) {
       SCOPED_TRACE(Cat(name, " ", type, " from ", a));
       const double first = std::stod(std::string(a)), end = std::stod(std::string(b));
       std::vector<double> numbers = Numbers(literal);
       EXPECT_GE(*std::ranges::min_element(numbers), static_cast<float>(first));
       EXPECT_LT(*std::ranges::max_element(numbers), end);
-      EXPECT_LT(Distance(numbers, [&](double x) { return (x - first) / (end - first); }), 2.2);
+      EXPECT_LT(Distance(numbers, [&](double x) { return (x - first) / (end - first); }),
+                kMaxDistance);
     }
   }
 }
@@ -102,11 +106,11 @@ TEST(Rng, RoundingDoesNotReachTheEnd) {
 
 TEST(Rng, Normal) {
   for (std::string_view type : {"f32", "f64"}) {
-    for (const auto& [name, literal] : Everywhere(Rng(type, "[3000]", "3", "0.5", "rng_normal"))) {
+    for (const auto& [name, literal] : Everywhere(Rng(type, "[8000]", "3", "0.5", "rng_normal"))) {
       SCOPED_TRACE(Cat(name, " ", type));
       EXPECT_LT(Distance(Numbers(literal),
                          [](double x) { return std::erfc((3 - x) / 0.5 / std::sqrt(2)) / 2; }),
-                2.2);
+                kMaxDistance);
     }
   }
   for (const auto& [name, literal] : Everywhere(Rng("f16", "[2000]", "0", "1", "rng_normal"))) {
@@ -115,9 +119,9 @@ TEST(Rng, Normal) {
       sum += x;
       squares += x * x;
     }
-    // Five deviations of each.
-    EXPECT_NEAR(sum / 2000, 0, 5 / std::sqrt(2000)) << name;
-    EXPECT_NEAR(squares / 2000, 1, 5 * std::sqrt(2.0 / 2000)) << name;
+    // Seven deviations of each.
+    EXPECT_NEAR(sum / 2000, 0, 7 / std::sqrt(2000)) << name;
+    EXPECT_NEAR(squares / 2000, 1, 7 * std::sqrt(2.0 / 2000)) << name;
   }
 }
 
@@ -147,13 +151,14 @@ TEST(Rng, UniformIntegers) {
       EXPECT_LE(counts.size(), range);
       EXPECT_GE(counts.begin()->first, first);
       EXPECT_LT(counts.rbegin()->first, std::stod(std::string(b)));
-      // Chi squared, of a mean of range - 1 and a deviation of its root twice.
+      // Chi squared, of a mean of range - 1 and a deviation of its root twice; 30 more, for its
+      // tail is long where the range is small.
       const double each = 2005.0 / static_cast<double>(range),
                    degrees = static_cast<double>(range) - 1;
       double chi = 0;
       for (const auto& [x, count] : counts) chi += (count - each) * (count - each) / each;
       chi += static_cast<double>(range - counts.size()) * each;
-      EXPECT_LT(chi, degrees + 6 * std::sqrt(2 * degrees) + 10);
+      EXPECT_LT(chi, degrees + 6 * std::sqrt(2 * degrees) + 30);
     }
   }
 }
