@@ -1,6 +1,7 @@
 #include <unordered_map>
 
 #include "kernel/region.h"
+#include "passes/call_layouts.h"
 #include "passes/inline_region.h"
 #include "passes/passes.h"
 
@@ -61,10 +62,7 @@ void InlineMap(Instruction* map) {
   Computation& c = *map->parent();
   Instruction* result = InlineRegion(*map->called(0), map->operands(), map->shape(), map)[0];
   // The function may hand a parameter through, which has a layout of its own.
-  if (!(result->shape() == map->shape())) {
-    result = c.Create({.opcode = Opcode::kCopy, .operands = {result}, .shape = map->shape()}, map);
-  }
-  c.ReplaceAllUses(map, result);
+  c.ReplaceAllUses(map, WithLayouts(result, map->shape(), map));
   c.Remove(map);
 }
 

@@ -2,6 +2,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "passes/call_layouts.h"
 #include "passes/control/computations.h"
 #include "passes/passes.h"
 
@@ -15,19 +16,13 @@ using ir::Instruction;
 Instruction* OfOneElement(Instruction* sort) {
   if (sort->operand(0)->shape().dimension(sort->dimensions()[0]).is_symbolic()) return nullptr;
   if (sort->operand(0)->shape().dim(sort->dimensions()[0]) > 1) return nullptr;
-  // The layout of a root or of a loop's state is part of its meaning.
-  auto in_layout = [&](Instruction* x, const Shape& shape) {
-    if (x->shape() == shape) return x;
-    return sort->parent()->Create({.opcode = Opcode::kCopy, .operands = {x}, .shape = shape}, sort);
-  };
-  if (!sort->shape().is_tuple()) return in_layout(sort->operand(0), sort->shape());
-  std::vector<Instruction*> operands;
-  for (int64_t k = 0; k < sort->operand_count(); ++k) {
-    operands.push_back(
-        in_layout(sort->operand(k), sort->shape().elements()[static_cast<size_t>(k)]));
+  Instruction* whole = sort->operand(0);
+  if (sort->shape().is_tuple()) {
+    const std::vector<Instruction*> operands(sort->operands().begin(), sort->operands().end());
+    whole = MakeTuple(sort->parent(), operands, sort);
   }
-  return sort->parent()->Create(
-      {.opcode = Opcode::kTuple, .operands = std::move(operands), .shape = sort->shape()}, sort);
+  // The layout of a root or of a loop's state is part of its meaning.
+  return WithLayouts(whole, sort->shape(), sort);
 }
 
 // Which operands are compared, or needed in their new order.

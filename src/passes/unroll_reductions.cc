@@ -13,6 +13,8 @@
 #include <unordered_set>
 
 #include "kernel/region.h"
+#include "passes/call_layouts.h"
+#include "passes/control/computations.h"
 #include "passes/inline_region.h"
 #include "passes/passes.h"
 #include "passes/simplify/terms.h"
@@ -236,15 +238,9 @@ std::vector<Instruction*> Unrolled(Instruction* reduce, int64_t d) {
 
 void Replace(Instruction* reduce, std::vector<Instruction*> values) {
   Computation& c = *reduce->parent();
-  const bool is_tuple = reduce->shape().is_tuple();
-  for (size_t k = 0; k < values.size(); ++k) {
-    const Shape& shape = is_tuple ? reduce->shape().elements()[k] : reduce->shape();
-    if (!(values[k]->shape() == shape)) {
-      values[k] = simplify::MakeShaped(reduce, shape, Opcode::kCopy, {values[k]});
-    }
-  }
-  c.ReplaceAllUses(
-      reduce, is_tuple ? simplify::Make(reduce, Opcode::kTuple, std::move(values)) : values[0]);
+  const Shape& shape = reduce->shape();
+  Instruction* value = shape.is_tuple() ? MakeTuple(&c, std::move(values), reduce) : values[0];
+  c.ReplaceAllUses(reduce, WithLayouts(value, shape, reduce));
   c.Remove(reduce);
 }
 

@@ -545,8 +545,13 @@ std::vector<Value*> GpuEmitter::CombineParts(StageId stage, ReductionId i, std::
                                              std::vector<Value*> y) {
   const Reduction& r = reduction(stage, i);
   if (r.combiner.kind == kernel::Combiner::Kind::kGeneral) {
-    const auto sequences = kernel::SequencesOf(kernel_, kernel_.stages[stage], r);
-    if (sequences && sequences->by) EmitOrder(b_, r.types[*sequences->by], *sequences->by, x, y);
+    auto [known, is_new] = orders_.try_emplace(&r);
+    if (is_new) {
+      if (const auto sequences = kernel::SequencesOf(kernel_, kernel_.stages[stage], r)) {
+        known->second = sequences->by;
+      }
+    }
+    if (const std::optional<size_t> by = known->second) EmitOrder(b_, r.types[*by], *by, x, y);
   }
   return Combine(r, x, y);
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -188,6 +190,9 @@ class GpuEmitter {
   NodeValues values_;
   // Also by result.
   IdVector<StageId, IdVector<ReductionId, std::vector<Value*>>> reduced_;
+  // The accumulator by which parts are put in order, of the general reductions met so far: to find
+  // it takes many trials.
+  std::map<const kernel::Reduction*, std::optional<size_t>> orders_;
   int64_t outer_points_ = 1;
 };
 
