@@ -16,6 +16,20 @@ int64_t CacheBytes(int name, int64_t fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
+#if defined(__x86_64__)
+// The third cache of one processor. Of AMD's processors sysconf has the sum of all those of a
+// package, each of which serves a few processors (leaf 8000001D: AMD64 Architecture Programmer's
+// Manual, volume 3; zeros where there is none such).
+int64_t ThirdCacheBytes(int64_t fallback) {
+  const features::Leaf leaf = features::LeafOf(0x8000001D, 3);
+  const bool is_third = (leaf.a >> 5 & 7) == 3;
+  if (!is_third) return CacheBytes(_SC_LEVEL3_CACHE_SIZE, fallback);
+  const int64_t ways = (leaf.b >> 22) + 1, lines = (leaf.b >> 12 & 1023) + 1,
+                line_bytes = (leaf.b & 4095) + 1, sets = int64_t{leaf.c} + 1;
+  return ways * lines * line_bytes * sets;
+}
+#endif
+
 // Vectors of 64 bytes need the AVX-512 subset that compilers assume since Skylake.
 bool HasAvx512(const Cpu& cpu) {
   return cpu.Has("avx512f") && cpu.Has("avx512dq") && cpu.Has("avx512bw") && cpu.Has("avx512vl") &&
@@ -164,7 +178,7 @@ Target HostCpu() {
   Cpu& cpu = t.cpu;
   cpu.l1_bytes = CacheBytes(_SC_LEVEL1_DCACHE_SIZE, cpu.l1_bytes);
   cpu.l2_bytes = CacheBytes(_SC_LEVEL2_CACHE_SIZE, cpu.l2_bytes);
-  cpu.l3_bytes = CacheBytes(_SC_LEVEL3_CACHE_SIZE, cpu.l3_bytes);
+  cpu.l3_bytes = ThirdCacheBytes(cpu.l3_bytes);
   return t;
 #elif defined(__aarch64__)
   return BaselineAArch64();

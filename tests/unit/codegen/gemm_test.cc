@@ -477,6 +477,29 @@ TEST(CodegenGemm, SixteenRegisters) {
   EXPECT_EQ(choose(wide, 784, 512, 128).group_m, 1);
 }
 
+// Of long sums many panels, each as large as the first cache, wait in the third one, where few
+// would stay in the second one while rows that do not stay there pass by.
+TEST(CodegenGemm, LongSumsOfManyRows) {
+  for (target::Cpu cpu : GemmCpus()) {
+    cpu.l1_bytes = 32 << 10;
+    cpu.l2_bytes = 128 << 10;
+    cpu.l3_bytes = 1 << 20;
+    for (bool constant : {false, true}) {
+      for (int64_t m : {3, 71}) {
+        GemmProblem p = GemmProblem::RowMajor(kF32, m, 500, 1601, 2);
+        p.b_constant = constant;
+        if (constant) p.batch[0].b = 0;
+        const GemmSchedule s = *ChooseGemmSchedule(cpu, p);
+        const bool is_long = m > 3 && cpu.vector_bytes < 64;
+        EXPECT_EQ(s.k_blocks == 3, is_long) << s.ToString();
+        EXPECT_EQ(s.group_m > 1, is_long) << s.ToString();
+        CheckGemm({.cpu = cpu, .problem = p});
+        CheckGemm({.cpu = cpu, .problem = p, .epilogue = Epilogue::kBiasRelu});
+      }
+    }
+  }
+}
+
 // Beside a left operand in the third cache a thread waits for one panel of a constant only, and
 // finds the others in the second cache. Long sums are in blocks, so that there is room for the next
 // panel.

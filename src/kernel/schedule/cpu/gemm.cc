@@ -221,6 +221,26 @@ enum class Traffic {
   kBlock,
 };
 
+// Cuts a sum of k steps into equal blocks of at most so many.
+int64_t BlockOf(int64_t k, int64_t most) { return RoundUp(CeilDiv(k, CeilDiv(k, most)), 2); }
+
+// More registers and wider rows of a tile bring panels from the second cache fast enough.
+bool MayGroup(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
+  return !HasWideVectors(cpu) && s.unit == GemmUnit::kElement && p.k_outer.empty();
+}
+
+// Steps of a block of a sum so long that a panel of all of it would take a large part of the second
+// cache: few panels would stay there, and all of A pass by for these few. 0 where it is not, or
+// where A is in the caches anyway.
+int64_t LongBlock(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
+  const int64_t k = s.Steps(p);
+  if (!MayGroup(cpu, p, s) || k <= 1536) return 0;
+  const int64_t kc = BlockOf(k, 640), column_bytes = p.m * s.row_batches * ByteWidth(p.type);
+  const bool stays =
+      p.b_constant ? column_bytes * k <= cpu.l3_bytes / 4 : column_bytes * kc <= cpu.l2_bytes;
+  return stays ? 0 : kc;
+}
+
 Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   if (s.by_columns) return Traffic::kResident;
   const int64_t bytes = ByteWidth(p.TypeOfB());
@@ -254,6 +274,7 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
   s.b = b_constant ? GemmB::kPrepacked : GemmB::kPackPanel;
   if (!b_constant) return Traffic::kBlock;
   if (resident) return Traffic::kResident;
+  if (LongBlock(cpu, p, s) > 0) return Traffic::kBlock;
   // Nothing prefetches the first block of each thread, so that it should be small. Every panel has
   // A read again, for which the third cache is fast enough; it is not where each word meets 16
   // columns as fast as pairs do.
@@ -264,17 +285,27 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
 
 // Cuts a long sum, so that a few packed panels of a block stay in the second cache.
 void CutSum(int64_t k, GemmSchedule& s) {
-  if (k > 2048) s.kc = RoundUp(CeilDiv(k, CeilDiv(k, 768)), 2);
+  if (k > 2048) s.kc = BlockOf(k, 768);
 }
 
-// Tiles that meet a short panel one after another: the panel stays in the first cache, and the
-// tiles stay in the second one, with the block's other panels. Each of them is a short part of A.
-int64_t ChooseGroup(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
-  const bool is_plain = s.unit == GemmUnit::kElement && s.b == GemmB::kPackPanel;
-  if (HasWideVectors(cpu) || !is_plain || !p.k_outer.empty()) return 1;
+// Blocks of packed panels, and groups of tiles that meet a panel one after another.
+void ChoosePackedBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   const int64_t step_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
-  if (s.kc * step_bytes > cpu.l1_bytes / 3) return 1;
-  return cpu.l2_bytes / 8 / (s.mr * s.kc * ByteWidth(p.type));
+  auto group_of = [&](int64_t bytes) { return bytes / (s.mr * s.kc * ByteWidth(p.type)); };
+  if (const int64_t kc = LongBlock(cpu, p, s)) {
+    // Panels as large as the first cache come from the third one. A group of tiles stays in the
+    // second one.
+    s.kc = kc;
+    s.block_n = 2 * cpu.l2_bytes / (kc * step_bytes);
+    s.group_m = group_of(cpu.l2_bytes / 4);
+    return;
+  }
+  CutSum(s.Steps(p), s);
+  s.block_n = std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * step_bytes));
+  // A short panel stays in the first cache; the tiles, each a short part of A, stay in the second
+  // one, with the block's other panels.
+  const bool is_short = s.b == GemmB::kPackPanel && s.kc * step_bytes <= cpu.l1_bytes / 3;
+  if (MayGroup(cpu, p, s) && is_short) s.group_m = group_of(cpu.l2_bytes / 8);
 }
 
 void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
@@ -290,7 +321,6 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   const int64_t rows = p.m * s.row_batches;
   const int64_t m_tiles = CeilDiv(p.m, s.mr) * s.row_batches;
   const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);
-  const int64_t row_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
   // Threads split the larger one of A and B.
   s.items_along_m = p.n >= rows;
   int64_t items = 64;  // divide well among the threads of today's machines
@@ -319,9 +349,7 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
     case Traffic::kBlock:
       s.panels_inner = true;
       s.prefetch_b = s.b == GemmB::kPrepacked;
-      CutSum(k, s);
-      s.block_n = std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * row_bytes));
-      s.group_m = ChooseGroup(cpu, p, s);
+      ChoosePackedBlocks(cpu, p, s);
       s.items_along_m = true;
       // Each item has room for a packed panel.
       if (s.b == GemmB::kPackPanel) items = 16;
