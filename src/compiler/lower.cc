@@ -491,8 +491,11 @@ class Lowering {
     launch.kernel = kernel;
     launch.args = std::move(inputs);
     launch.args.insert(launch.args.end(), results.begin(), results.end());
-    // The parts of an output not written by a kernel must exist.
     const auto& params = kernels_[launch.kernel].kernel.params;
+    for (const kernel::Param& p : params) {
+      if (p.same_as.valid()) launch.args.push_back(launch.args[p.same_as.index()]);
+    }
+    // The parts of an output not written by a kernel must exist.
     for (kernel::ParamId p : params.ids()) {
       const kernel::ParamId from = params[p].in_place_of;
       if (from.valid()) EmitCopy(launch.args[from.index()], launch.args[p.index()], steps);

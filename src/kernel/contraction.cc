@@ -346,8 +346,9 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   ElementType type = ElementType::kInvalid;
   auto factors = FactorsOf(kernel, type);
   if (!factors || !HasGemm(type)) return std::nullopt;
-  const Node* x = &stage.nodes[factors->x.load];
-  const Node* y = &stage.nodes[factors->y.load];
+  const NodeId x_load = factors->x.load, y_load = factors->y.load;
+  const Node* x = &stage.nodes[x_load];
+  const Node* y = &stage.nodes[y_load];
   const Index x_place = factors->x.place, y_place = factors->y.place;
   if (!IsOfVariables(x_place) || !IsOfVariables(y_place)) return std::nullopt;
   for (const Variable& v : kernel.variables) {
@@ -390,6 +391,7 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   Contraction c;
   c.a_param = x->param;
   c.b_param = y->param;
+  c.a_load = x_load;
   c.m_variable = row;
   c.n_variable = column;
   c.c_param = PlainOutput(kernel);
@@ -445,6 +447,7 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
     c.batch_variables = std::move(variables);
     p = p.Transposed();
     std::swap(c.a_param, c.b_param);
+    c.a_load = y_load;
     std::swap(c.a_prologue, c.b_prologue);
     std::swap(c.m_variable, c.n_variable);
   }

@@ -39,6 +39,7 @@ struct Prologue {
 // such that the kernel's outputs are contiguous along n where they can be.
 struct Contraction {
   ParamId a_param, b_param;
+  NodeId a_load;  // of stage 0
   GemmProblem problem;
   // The iteration variables that m, n and the batch dimensions are; not valid for an extent of 1.
   VariableId m_variable, n_variable;

@@ -113,6 +113,7 @@ std::string Kernel::ToString() const {
     out += Cat(i.value() > 0 ? ", p" : "p", i, ": ", p.role == Param::Role::kOutput ? "out " : "",
                TypeName(p.type), "[", p.elements, "]");
     if (p.in_place_of.valid()) out += Cat(" in place of p", p.in_place_of);
+    if (p.same_as.valid()) out += Cat(" same as p", p.same_as);
   }
   out += ") outer (";
   for (VariableId v : OuterVariables()) {

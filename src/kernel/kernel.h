@@ -41,6 +41,9 @@ struct Param {
   // Of an output that the kernel writes in part: the input whose elements the others are. When the
   // kernel runs the two share memory, or the input has been copied to the output.
   ParamId in_place_of;
+  // Of an input that is another one's array once more, for a load of its own: that one. Such inputs
+  // are the last parameters.
+  ParamId same_as;
 };
 
 struct Stage;

@@ -16,6 +16,44 @@
 
 namespace kiln::runtime {
 
+// By the wall's clock, and by the thread's, which stands while it has no processor; in nanoseconds.
+struct ThreadTimes {
+  int64_t wall, own;
+};
+
+// A thread whose processor is taken from it within a task holds up the whole run. Where that
+// happens for a large part of its time, other programs have the processor, and the other threads
+// are faster without this one: it takes no tasks for a while, longer each time. A small part is
+// no sign: any machine has other work now and then, and one that is shared with other machines
+// has it all the time.
+class Starvation {
+ public:
+  // How long the thread is to rest that spun and had tasks from begin to end; 0 for not at all.
+  int64_t RestAfter(const ThreadTimes& begin, const ThreadTimes& end) {
+    const int64_t wall = end.wall - begin.wall, lost = wall - (end.own - begin.own);
+    if (wall_ > kMemory) {
+      wall_ /= 2;
+      lost_ /= 2;
+    }
+    wall_ += wall;
+    lost_ += lost;
+    if (lost < kLeastLoss || lost_ < std::max(kLeastLosses, wall_ / 4)) return 0;
+    const bool again = end.wall - awake_since_ < kMemory;
+    rest_ = again ? std::min(2 * rest_, kMostRest) : kLeastRest;
+    awake_since_ = end.wall + rest_;
+    return rest_;
+  }
+
+ private:
+  static constexpr int64_t kLeastLoss = 200'000, kLeastLosses = 4'000'000, kMemory = 50'000'000;
+  static constexpr int64_t kLeastRest = 5'000'000, kMostRest = 80'000'000;
+
+  // Of the last kMemory, about, that the thread spun or had tasks; what it lost of it.
+  int64_t wall_ = 0, lost_ = 0;
+  // The last rest, and its end.
+  int64_t rest_ = 0, awake_since_ = -kMemory;
+};
+
 class TaskBoard {
  public:
   using Work = void (*)(void* context, int64_t task);
@@ -42,7 +80,7 @@ class TaskBoard {
     uint64_t seen = 0;
     int64_t patience = kMostSpin;
     Starvation starvation;
-    Times begin = Now();
+    ThreadTimes begin = Now();
     while (true) {
       auto fresh = [&] {
         return (ticket_.load(std::memory_order_acquire) >> 32) != seen ||
@@ -55,7 +93,7 @@ class TaskBoard {
         --parked_;
         pthread_mutex_unlock(&mutex_);
         // The time of waking is as long as that of spinning.
-        const Times awake = Now();
+        const ThreadTimes awake = Now();
         const bool was_short = awake.wall - begin.wall < 2 * kMostSpin;
         begin = awake;
         patience = was_short ? kMostSpin : std::max(patience / 2, kLeastSpin);
@@ -66,7 +104,7 @@ class TaskBoard {
       seen = ticket_.load(std::memory_order_acquire) >> 32;
       const bool took = open_.load(std::memory_order_acquire) == seen && TakeTasks(seen, job_);
       busy_.fetch_sub(1, std::memory_order_acq_rel);
-      const Times end = Now();
+      const ThreadTimes end = Now();
       const int64_t rest = took ? starvation.RestAfter(begin, end) : 0;
       if (rest > 0) Rest(rest);
       begin = rest > 0 ? Now() : end;
@@ -121,44 +159,7 @@ class TaskBoard {
     return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
   }
 
-  // By the wall's clock, and by the thread's, which stands while it has no processor.
-  struct Times {
-    int64_t wall, own;
-  };
-  static Times Now() { return {Nanoseconds(), Nanoseconds(CLOCK_THREAD_CPUTIME_ID)}; }
-
-  // A thread whose processor is taken from it within a task holds up the whole run. Where that
-  // happens for a large part of its time, other programs have the processor, and the other threads
-  // are faster without this one: it takes no tasks for a while, longer each time. A small part is
-  // no sign: any machine has other work now and then, and one that is shared with other machines
-  // has it all the time.
-  class Starvation {
-   public:
-    // How long the thread is to rest that spun and had tasks from begin to end; 0 for not at all.
-    int64_t RestAfter(const Times& begin, const Times& end) {
-      const int64_t wall = end.wall - begin.wall, lost = wall - (end.own - begin.own);
-      if (wall_ > kMemory) {
-        wall_ /= 2;
-        lost_ /= 2;
-      }
-      wall_ += wall;
-      lost_ += lost;
-      if (lost < kLeastLoss || lost_ < std::max(kLeastLosses, wall_ / 4)) return 0;
-      const bool again = end.wall - awake_since_ < kMemory;
-      rest_ = again ? std::min(2 * rest_, kMostRest) : kLeastRest;
-      awake_since_ = end.wall + rest_;
-      return rest_;
-    }
-
-   private:
-    static constexpr int64_t kLeastLoss = 200'000, kLeastLosses = 4'000'000, kMemory = 50'000'000;
-    static constexpr int64_t kLeastRest = 5'000'000, kMostRest = 80'000'000;
-
-    // Of the last kMemory, about, that the thread spun or had tasks; what it lost of it.
-    int64_t wall_ = 0, lost_ = 0;
-    // The last rest, and its end.
-    int64_t rest_ = 0, awake_since_ = -kMemory;
-  };
+  static ThreadTimes Now() { return {Nanoseconds(), Nanoseconds(CLOCK_THREAD_CPUTIME_ID)}; }
 
   void Rest(int64_t nanoseconds) {
     const int64_t end = Nanoseconds() + nanoseconds;

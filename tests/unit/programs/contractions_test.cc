@@ -68,5 +68,29 @@ TEST(Contractions, OfFewColumns) {
   }
 }
 
+// Both factors are read from one array, which the left one is packed from: across, or of a narrower
+// type. Epilogues read it where it is.
+TEST(Contractions, OfOneArray) {
+  for (std::string_view type : {"f32", "f64", "bf16", "s32"}) {
+    const double tolerance = type == "bf16" ? 1e-2 : 1e-4;
+    for (std::string_view epilogue : {"copy(d)", "add(d, q)"}) {
+      for (int64_t n : {190, 256}) {
+        const std::string x = Cat(type, "[300,", n, "]"), square = Cat(type, "[", n, ",", n, "]");
+        const std::string begin =
+            Cat("HloModule m\nENTRY e {\n  x = ", x, " parameter(0)\n  q = ", square,
+                " slice(x), slice={[0:", n, "], [0:", n, "]}\n  d = ", square);
+        Check(Cat(begin,
+                  " dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n  ROOT r = ",
+                  square, " ", epilogue, "\n}\n"),
+              tolerance, tolerance);
+        Check(Cat(begin,
+                  " dot(q, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n  ROOT r = ",
+                  square, " ", epilogue, "\n}\n"),
+              tolerance, tolerance);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln

@@ -8,6 +8,7 @@
 
 #include "base/trace.h"
 #include "runtime/arena.h"
+#include "runtime/tasks.h"
 #include "runtime/thread_pool.h"
 #include "support/labels.h"
 
@@ -70,14 +71,13 @@ TEST(ThreadPool, WakesParkedThreadsAndTakesNestedRuns) {
 }
 
 // Two tasks that wait for each other, so that two threads have one each; a pool's own thread then
-// works, and sleeps, for it is as one whose processor was taken.
-void MeetAndSleep(ThreadPool& pool, std::chrono::milliseconds sleep,
-                  std::chrono::milliseconds work = std::chrono::milliseconds(0)) {
+// sleeps, for it is as one whose processor was taken.
+void MeetAndSleep(ThreadPool& pool, std::chrono::milliseconds sleep) {
   struct Meeting {
     const std::thread::id caller = std::this_thread::get_id();
-    const std::chrono::milliseconds sleep, work;
+    const std::chrono::milliseconds sleep;
     std::atomic<int> here{0};
-  } meeting{.sleep = sleep, .work = work};
+  } meeting{.sleep = sleep};
   pool.Run(
       2,
       [](void* context, int64_t) {
@@ -85,9 +85,6 @@ void MeetAndSleep(ThreadPool& pool, std::chrono::milliseconds sleep,
         m->here.fetch_add(1);
         while (m->here.load() < 2) std::this_thread::yield();
         if (std::this_thread::get_id() == m->caller) return;
-        const auto end = std::chrono::steady_clock::now() + m->work;
-        while (std::chrono::steady_clock::now() < end) {
-        }
         std::this_thread::sleep_for(m->sleep);
       },
       &meeting);
@@ -115,13 +112,11 @@ int TakenByOthers(ThreadPool& pool) {
   return tasks.others.load();
 }
 
-// A busy machine takes processors too: the two tests below try again until a while is quiet.
-constexpr std::chrono::seconds kPatience{60};
-
+// A busy machine takes processors, too: it is tried again until a while is quiet.
 TEST(ThreadPool, AThreadWhoseProcessorWasTakenRests) {
   using std::chrono::milliseconds;
   bool seen = false;
-  for (const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
        !seen && std::chrono::steady_clock::now() < end;) {
     ThreadPool pool(2);
     MeetAndSleep(pool, milliseconds(0));
@@ -141,17 +136,46 @@ TEST(ThreadPool, AThreadWhoseProcessorWasTakenRests) {
   EXPECT_TRUE(seen);
 }
 
+// By clocks of its own: a busy machine takes processors, too.
+class Thread {
+ public:
+  // Milliseconds until the thread has tasks again, after some with and without a processor.
+  double RestAfter(double with, double without) {
+    const ThreadTimes begin = now_;
+    now_.wall += static_cast<int64_t>((with + without) * 1e6);
+    now_.own += static_cast<int64_t>(with * 1e6);
+    const int64_t rest = starvation_.RestAfter(begin, now_);
+    now_.wall += rest;
+    return static_cast<double>(rest) / 1e6;
+  }
+
+ private:
+  ThreadTimes now_ = {};
+  Starvation starvation_;
+};
+
 // As on a machine that is shared with others, whose processors stand now and then.
 TEST(ThreadPool, AThreadWithLittleLossGoesOn) {
-  using std::chrono::milliseconds;
-  int taken = 0;
-  for (const auto end = std::chrono::steady_clock::now() + kPatience;
-       taken == 0 && std::chrono::steady_clock::now() < end;) {
-    ThreadPool pool(2);
-    for (int loss = 0; loss < 4; ++loss) MeetAndSleep(pool, milliseconds(3), milliseconds(27));
-    taken = TakenByOthers(pool);
+  Thread thread;
+  for (int loss = 0; loss < 20; ++loss) EXPECT_EQ(thread.RestAfter(27, 3), 0);
+  for (int loss = 0; loss < 100; ++loss) EXPECT_EQ(thread.RestAfter(0.1, 0.1), 0);
+}
+
+TEST(ThreadPool, RestsGrowWhileThereIsOtherWork) {
+  Thread thread;
+  EXPECT_EQ(thread.RestAfter(0, 3), 0);
+  double rest = thread.RestAfter(0, 3);
+  EXPECT_GT(rest, 0);
+  for (int again = 0; again < 3; ++again) {
+    const double next = thread.RestAfter(1, 3);
+    EXPECT_EQ(next, 2 * rest);
+    rest = next;
   }
-  EXPECT_GT(taken, 0);
+  for (int again = 0; again < 5; ++again) EXPECT_LE(thread.RestAfter(1, 3), 100);
+  // Losses are forgotten.
+  for (int task = 0; task < 10; ++task) EXPECT_EQ(thread.RestAfter(30, 0), 0);
+  EXPECT_EQ(thread.RestAfter(0, 1), 0);
+  EXPECT_EQ(thread.RestAfter(30, 3), 0);
 }
 
 // Threads with stacks larger than the address space cannot be made.

@@ -31,6 +31,25 @@ Result<std::optional<CpuGemm>> ScheduleGemm(const Kernel& kernel, const target::
   return std::optional(std::move(scheduled));
 }
 
+// Packed elements take the place of the left factor's parameter, which other loads may want, too:
+// then, if packing is wanted, the factor gets a parameter of its own.
+Status PackSharedFactor(const target::Cpu& cpu, const IsConstant& is_constant, Kernel& kernel,
+                        CpuGemm& gemm) {
+  if (gemm.contraction->problem.may_pack_a) return OkStatus();
+  Kernel apart = kernel;
+  Node& load = apart.stages.front().nodes[gemm.contraction->a_load];
+  const ParamId shared = load.param;
+  load.param = apart.params.next();
+  Param own = apart.params[shared];
+  own.same_as = shared;
+  apart.params.push_back(own);
+  KILN_ASSIGN_OR_RETURN(std::optional<CpuGemm> packing, ScheduleGemm(apart, cpu, is_constant));
+  if (!packing || !packing->schedule->pack_a) return OkStatus();
+  kernel = std::move(apart);
+  gemm = *std::move(packing);
+  return OkStatus();
+}
+
 // The weight of an item of a bundle: the imbalance of the threads' shares.
 constexpr double kItemMicroseconds = 0.02;
 
@@ -83,6 +102,7 @@ Result<ScheduledKernel> CpuScheduler::Schedule(Kernel kernel, const IsConstant& 
     case Kernel::Kind::kNest: {
       KILN_ASSIGN_OR_RETURN(std::optional<CpuGemm> gemm, ScheduleGemm(k, cpu_, is_constant));
       if (gemm) {
+        KILN_RETURN_IF_ERROR(PackSharedFactor(cpu_, is_constant, scheduled.kernel, *gemm));
         scheduled.schedule = *std::move(gemm);
       } else {
         scheduled.schedule = ScheduleNest(k, cpu_);
