@@ -109,20 +109,25 @@ Instruction* WithConstant(Instruction* i, Direction direction, const Literal& c)
   return nullptr;
 }
 
-// compare(iota, c) => true or false   where all counts are on one side of c
-Instruction* OfCount(Instruction* i, Direction direction, const Literal& c) {
-  const Instruction* x = i->operand(0);
-  if (x->opcode() != Opcode::kIota || !IsInt(x)) return nullptr;
-  int64_t last = x->shape().dim(x->attributes().Int(Attr::kIotaDimension)) - 1;
-  if (last < 0 || (x->shape().type() != ElementType::kS64 && last > INT32_MAX) ||
-      BitWidth(x->shape().type()) < 32) {
-    return nullptr;
+// compare(x, y) => true or false   (integers, where all of x are on one side of all of y)
+Instruction* OfRanges(Instruction* i, Direction direction) {
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  const std::optional<bool> less = AlwaysLess(x, y), greater = AlwaysLess(y, x);
+  switch (direction) {
+    case Direction::kLt:
+      return less ? Truth(i, *less) : nullptr;
+    case Direction::kGe:
+      return less ? Truth(i, !*less) : nullptr;
+    case Direction::kGt:
+      return greater ? Truth(i, *greater) : nullptr;
+    case Direction::kLe:
+      return greater ? Truth(i, !*greater) : nullptr;
+    case Direction::kEq:
+    case Direction::kNe:
+      break;
   }
-  int64_t value = c.AsInt(0);
-  bool below = last < value, above = value < 0;
-  if (!below && !above) return nullptr;
-  // Every count relates to c as 0 does.
-  return Truth(i, Holds(direction, Literal::ScalarOf(c.shape().type(), 0), c));
+  const bool differ = less == true || greater == true;
+  return differ ? Truth(i, direction == Direction::kNe) : nullptr;
 }
 
 // max(x, y) > x => y > x,  x > min(x, y) => x > y   (and with <)
@@ -174,9 +179,8 @@ Instruction* CompareRules(Instruction* i) {
   }
   if (std::optional<Literal> c = SplatOf(y); c && !WillBeConstant(x)) {
     if (Instruction* simpler = WithConstant(i, direction, *c)) return simpler;
-    return OfCount(i, direction, *c);
   }
-  return nullptr;
+  return IsInt(x) ? OfRanges(i, direction) : nullptr;
 }
 
 }  // namespace kiln::passes::simplify

@@ -59,6 +59,9 @@ Instruction* Extremum(Instruction* i) {
   if (!IsFloat(i)) {
     // max(x, greatest) => greatest,  min(x, least) => least   (integers: x may be NaN)
     if (is_max ? IsHighest(y) : IsLowest(y)) return y;
+    // max(x, y) => x,  min(y, x) => y   (integers, where all of x are on one side of all of y)
+    if (AlwaysLess(x, y) == false) return is_max ? x : y;
+    if (AlwaysLess(y, x) == false) return is_max ? y : x;
     // max(x, min(x, y)) => x,  min(x, max(x, y)) => x   (integers: y may be NaN)
     Opcode mirror = is_max ? Opcode::kMinimum : Opcode::kMaximum;
     for (int64_t k = 0; k < 2; ++k) {
@@ -108,6 +111,8 @@ Instruction* Clamp(Instruction* i) {
   if (x->opcode() == Opcode::kClamp && IsSame(x->operand(0), low) && IsSame(x->operand(2), high)) {
     return x;
   }
+  // clamp(l, x, h) => x   (integers, where all of x are within)
+  if (AlwaysLess(x, low) == false && AlwaysLess(high, x) == false) return x;
   // clamp(c, x, c) => c   (integers: x may be NaN)
   if (!IsFloat(i) && IsSame(low, high)) return wide(low);
   // clamp(spread(l), x, spread(h)) => clamp(l, x, h)

@@ -11,10 +11,13 @@ namespace kiln::passes::simplify {
 bool IsNonNegative(const ir::Instruction* x);
 // Every element is an integer, an infinity or a NaN.
 bool IsIntegral(const ir::Instruction* x);
-// 0 <= x < c for each element, of the integer x and the constant c.
-bool IsBelow(const ir::Instruction* x, const ir::Instruction* c);
-// The greatest possible element of the integer x, if none is negative.
+// 0 <= x < y for each element of the integers x and y.
+bool IsBelow(const ir::Instruction* x, const ir::Instruction* y);
+// A number that no element of the integer x is above, if none is negative.
 std::optional<int64_t> LargestValue(const ir::Instruction* x);
+// Whether all elements of the integer x are below all of y, or none is below any of y; none where
+// neither is known.
+std::optional<bool> AlwaysLess(const ir::Instruction* x, const ir::Instruction* y);
 // No element is an infinity or a NaN.
 bool IsFinite(const ir::Instruction* x);
 

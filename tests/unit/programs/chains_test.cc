@@ -105,7 +105,7 @@ bool HasChain(const codegen::LoweredProgram& lowered) {
 }
 
 // Against the evaluator, for several vector widths; the same bits on five threads as on one.
-void Check(const Case& c, bool fused, double tolerance = 1e-4) {
+void CheckChain(const Case& c, bool fused, double tolerance = 1e-4) {
   static runtime::ThreadPool pool(5);
   std::string text = Text(c);
   SCOPED_TRACE(text);
@@ -133,18 +133,18 @@ void Check(const Case& c, bool fused, double tolerance = 1e-4) {
 
 TEST(Chains, OfAllTails) {
   for (const char* tail : {"sum", "squared error", "loss", "kept", "norm", "softmax"}) {
-    Check({.m = 160, .n = 48, .k = 24, .tail = tail}, true);
-    Check({.m = 333, .n = 100, .k = 7, .tail = tail}, true);
+    CheckChain({.m = 160, .n = 48, .k = 24, .tail = tail}, true);
+    CheckChain({.m = 333, .n = 100, .k = 7, .tail = tail}, true);
   }
 }
 
 TEST(Chains, OfAllTypes) {
   for (const char* tail : {"sum", "kept", "norm"}) {
     for (const char* type : {"f32", "f64", "s32", "u32", "s64"}) {
-      Check({.type = type, .m = 131, .n = 37, .k = 19, .tail = tail}, true, 1e-3);
+      CheckChain({.type = type, .m = 131, .n = 37, .k = 19, .tail = tail}, true, 1e-3);
     }
     for (const char* type : {"f16", "bf16"}) {
-      Check({.type = type, .m = 131, .n = 37, .k = 5, .tail = tail}, true, 0.2);
+      CheckChain({.type = type, .m = 131, .n = 37, .k = 5, .tail = tail}, true, 0.2);
     }
   }
 }
@@ -152,12 +152,14 @@ TEST(Chains, OfAllTypes) {
 TEST(Chains, OfAnyForm) {
   for (bool left : {false, true}) {
     for (bool right : {false, true}) {
-      Check({.m = 200, .n = 70, .k = 40, .left_across = left, .right_across = right}, true);
-      Check({.batch = 12, .m = 48, .n = 33, .k = 20, .left_across = left, .right_across = right},
-            true);
+      CheckChain({.m = 200, .n = 70, .k = 40, .left_across = left, .right_across = right}, true);
+      CheckChain(
+          {.batch = 12, .m = 48, .n = 33, .k = 20, .left_across = left, .right_across = right},
+          true);
       // Several blocks of each batch.
-      Check({.batch = 3, .m = 1024, .n = 600, .k = 4, .left_across = left, .right_across = right},
-            true);
+      CheckChain(
+          {.batch = 3, .m = 1024, .n = 600, .k = 4, .left_across = left, .right_across = right},
+          true);
     }
   }
 }
@@ -165,20 +167,20 @@ TEST(Chains, OfAnyForm) {
 TEST(Chains, OfOddShapes) {
   for (int64_t m : {17, 33, 97, 509}) {
     for (int64_t n : {2, 3, 16, 17, 129}) {
-      Check({.m = m, .n = n, .k = 33, .tail = m % 2 ? "norm" : "sum"}, true);
+      CheckChain({.m = m, .n = n, .k = 33, .tail = m % 2 ? "norm" : "sum"}, true);
     }
   }
-  Check({.m = 400, .n = 64, .k = 2}, true);
+  CheckChain({.m = 400, .n = 64, .k = 2}, true);
   // Of which nothing is left of the gemm.
-  Check({.m = 400, .n = 64, .k = 1}, false);
-  Check({.m = 400, .n = 64, .k = 0}, false);
-  Check({.m = 0, .n = 64, .k = 8}, false);
+  CheckChain({.m = 400, .n = 64, .k = 1}, false);
+  CheckChain({.m = 400, .n = 64, .k = 0}, false);
+  CheckChain({.m = 0, .n = 64, .k = 8}, false);
 }
 
 // A row has to be whole while it is in the cache, and there have to be blocks for the threads.
 TEST(Chains, OnlyWhereTheyPay) {
-  Check({.m = 64, .n = 70000, .k = 2, .tail = "sum"}, false);
-  Check({.m = 2, .n = 512, .k = 520}, false);
+  CheckChain({.m = 64, .n = 70000, .k = 2, .tail = "sum"}, false);
+  CheckChain({.m = 2, .n = 512, .k = 520}, false);
 }
 
 // What the gemm makes stays in the memory of the result; of a sum it is in pieces that are used

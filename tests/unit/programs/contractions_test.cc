@@ -72,7 +72,8 @@ TEST(Contractions, OfFewColumns) {
 // type. Epilogues read it where it is.
 TEST(Contractions, OfOneArray) {
   for (std::string_view type : {"f32", "f64", "bf16", "s32"}) {
-    const double tolerance = type == "bf16" ? 1e-2 : 1e-4;
+    // Of bf16 two units in the last place of a product, which another number may be taken from.
+    const double tolerance = type == "bf16" ? 5e-2 : 1e-4;
     for (std::string_view epilogue : {"copy(d)", "add(d, q)"}) {
       for (int64_t n : {190, 256}) {
         const std::string x = Cat(type, "[300,", n, "]"), square = Cat(type, "[", n, ",", n, "]");

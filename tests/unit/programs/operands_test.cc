@@ -23,7 +23,8 @@ bool IsGemmAlone(const codegen::LoweredProgram& lowered) {
   });
 }
 
-void Check(const std::string& text, std::optional<bool> alone = true, double tolerance = 1e-4) {
+void CheckOperands(const std::string& text, std::optional<bool> alone = true,
+                   double tolerance = 1e-4) {
   SCOPED_TRACE(text);
   auto module = ir::ParseOrDie(text);
   std::vector<Literal> arguments = RandomArguments(*module, 17);
@@ -53,12 +54,12 @@ TEST(Operands, AreCutOutOfOneArray) {
           return Cat(one, " slice(qkv), slice={[0:2], [0:", length, "], [", k, ":", k + 1,
                      "], [0:", heads, "], [0:", depth, "]}");
         };
-        Check(Cat("HloModule scores\nENTRY main {\n  qkv = f32[2,", length, ",3,", heads, ",",
-                  depth, "] parameter(0)\n  q1 = ", cut(0), "\n  q = ", part,
-                  " reshape(q1)\n  k1 = ", cut(1), "\n  k = ", part,
-                  " reshape(k1)\n  ROOT s = f32[2,", heads, ",", length, ",", length,
-                  "] dot(q, k), lhs_batch_dims={0,2}, rhs_batch_dims={0,2}, "
-                  "lhs_contracting_dims={3}, rhs_contracting_dims={3}\n}\n"));
+        CheckOperands(Cat("HloModule scores\nENTRY main {\n  qkv = f32[2,", length, ",3,", heads,
+                          ",", depth, "] parameter(0)\n  q1 = ", cut(0), "\n  q = ", part,
+                          " reshape(q1)\n  k1 = ", cut(1), "\n  k = ", part,
+                          " reshape(k1)\n  ROOT s = f32[2,", heads, ",", length, ",", length,
+                          "] dot(q, k), lhs_batch_dims={0,2}, rhs_batch_dims={0,2}, "
+                          "lhs_contracting_dims={3}, rhs_contracting_dims={3}\n}\n"));
       }
     }
   }
@@ -69,12 +70,13 @@ TEST(Operands, AreCutOutOfMatrices) {
     double tolerance = std::string(type).ends_with("16") ? 0.1 : 1e-4;
     for (int64_t m : {1, 3, 40, 200}) {
       for (int64_t n : {9, 64, 300}) {
-        Check(Cat("HloModule cut\nENTRY main {\n  x = ", type, "[", m + 3, ",50] parameter(0)\n",
-                  "  y = ", type, "[60,", n + 5, "] parameter(1)\n  xs = ", type, "[", m,
-                  ",24] slice(x), slice={[2:", m + 2, "], [7:31]}\n  ys = ", type, "[24,", n,
-                  "] slice(y), slice={[5:53:2], [3:", n + 3, "]}\n  ROOT d = ", type, "[", m, ",",
-                  n, "] dot(xs, ys), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"),
-              m > 1 ? std::optional(true) : std::nullopt, tolerance);
+        CheckOperands(
+            Cat("HloModule cut\nENTRY main {\n  x = ", type, "[", m + 3, ",50] parameter(0)\n",
+                "  y = ", type, "[60,", n + 5, "] parameter(1)\n  xs = ", type, "[", m,
+                ",24] slice(x), slice={[2:", m + 2, "], [7:31]}\n  ys = ", type, "[24,", n,
+                "] slice(y), slice={[5:53:2], [3:", n + 3, "]}\n  ROOT d = ", type, "[", m, ",", n,
+                "] dot(xs, ys), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"),
+            m > 1 ? std::optional(true) : std::nullopt, tolerance);
       }
     }
   }
@@ -94,13 +96,13 @@ ENTRY main {
             *tail ? "" : "ROOT ",
             "d = f32[65,512] dot(xs, ys), lhs_contracting_dims={0}, rhs_contracting_dims={1}\n",
             tail, "}\n");
-    Check(text);
+    CheckOperands(text);
   }
 }
 
 // Rows that are cut shorter and then put together have no stride: they are made first.
 TEST(Operands, WithoutStridesAreMadeFirst) {
-  Check(R"(HloModule apart
+  CheckOperands(R"(HloModule apart
 ENTRY main {
   x = f32[40,6,9] parameter(0)
   w = f32[42,30] parameter(1)
@@ -110,17 +112,18 @@ ENTRY main {
   ROOT t = f32[40,30] tanh(d)
 }
 )",
-        false);
+                false);
 }
 
 TEST(Operands, ResultsAreTurned) {
   for (int64_t depth : {16, 23}) {
-    Check(Cat("HloModule heads\nENTRY main {\n  p = f32[2,3,40,40] parameter(0)\n  v = f32[2,40,3,",
-              depth, "] parameter(1)\n  o = f32[2,3,40,", depth,
-              "] dot(p, v), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, "
-              "rhs_contracting_dims={1}\n  t = f32[2,40,3,",
-              depth, "] transpose(o), dimensions={0,2,1,3}\n  ROOT r = f32[2,40,", 3 * depth,
-              "] reshape(t)\n}\n"));
+    CheckOperands(
+        Cat("HloModule heads\nENTRY main {\n  p = f32[2,3,40,40] parameter(0)\n  v = f32[2,40,3,",
+            depth, "] parameter(1)\n  o = f32[2,3,40,", depth,
+            "] dot(p, v), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, "
+            "rhs_contracting_dims={1}\n  t = f32[2,40,3,",
+            depth, "] transpose(o), dimensions={0,2,1,3}\n  ROOT r = f32[2,40,", 3 * depth,
+            "] reshape(t)\n}\n"));
   }
 }
 
@@ -177,16 +180,17 @@ TEST(Operands, AreScaledByRowsAndColumns) {
       for (int64_t n : few ? std::vector<int64_t>{37} : std::vector<int64_t>{16, 37, 100}) {
         for (bool across : {false, true}) {
           // Few rows, which read the right operand once; panels that are packed.
-          Check(Text({"f32", memory, 2, 1, n, 70, false, across, dimensions}), true, 1e-3);
+          CheckOperands(Text({"f32", memory, 2, 1, n, 70, false, across, dimensions}), true, 1e-3);
           if (!few) {
-            Check(Text({"f32", memory, 2, 8, n, 70, false, across, dimensions}), std::nullopt,
-                  1e-3);
+            CheckOperands(Text({"f32", memory, 2, 8, n, 70, false, across, dimensions}),
+                          std::nullopt, 1e-3);
           }
-          Check(Text({"f32", memory, 2, 16, n, 40, false, across, dimensions}), std::nullopt, 1e-3);
+          CheckOperands(Text({"f32", memory, 2, 16, n, 40, false, across, dimensions}),
+                        std::nullopt, 1e-3);
         }
       }
       // The left operand.
-      Check(Text({"f32", memory, 2, 40, 512, 33, true, true, dimensions}), true, 1e-3);
+      CheckOperands(Text({"f32", memory, 2, 40, 512, 33, true, true, dimensions}), true, 1e-3);
     }
   }
 }

@@ -88,7 +88,7 @@ bool CheckText(const std::string& text) {
   return fused;
 }
 
-void Check(const Case& c, bool fused) {
+void CheckCase(const Case& c, bool fused) {
   const std::string text = Text(c);
   const bool has_prologue = CheckText(text);
   if (!IsTestOfGpu()) EXPECT_EQ(has_prologue, fused) << text;
@@ -97,19 +97,19 @@ void Check(const Case& c, bool fused) {
 TEST(Prologues, OfFewRows) {
   for (int64_t m : {1, 3, 8}) {
     for (int64_t n : {16, 70, 256}) {
-      Check({"f32", "f32", m, n, 40, 1, false, false, kRelu}, true);
+      CheckCase({"f32", "f32", m, n, 40, 1, false, false, kRelu}, true);
     }
   }
-  Check({"f32", "s8", 4, 100, 64, 1, false, false, kScale}, true);
-  Check({"f32", "bf16", 4, 100, 64, 1, false, false, kHalf}, true);
+  CheckCase({"f32", "s8", 4, 100, 64, 1, false, false, kScale}, true);
+  CheckCase({"f32", "bf16", 4, 100, 64, 1, false, false, kHalf}, true);
 }
 
 TEST(Prologues, OfInnerProducts) {
   // B is contiguous along k, which is no multiple of a vector; what is 1 at 0 must not count.
   for (int64_t k : {64, 75, 130}) {
-    Check({"f32", "f32", 1, 33, k, 1, false, true, kSigmoid}, true);
-    Check({"f32", "f32", 3, 50, k, 2, false, true, kRelu}, true);
-    Check({"f32", "s8", 2, 33, k, 1, false, true, kScale}, true);
+    CheckCase({"f32", "f32", 1, 33, k, 1, false, true, kSigmoid}, true);
+    CheckCase({"f32", "f32", 3, 50, k, 2, false, true, kRelu}, true);
+    CheckCase({"f32", "s8", 2, 33, k, 1, false, true, kScale}, true);
   }
 }
 
@@ -147,14 +147,14 @@ TEST(Prologues, OfSeveralArrays) {
 
 TEST(Prologues, OfPackedOperands) {
   // A that is read across is packed, in a kernel of its own, with the scalar.
-  Check({"f32", "f32", 64, 512, 48, 1, true, true, kSigmoid}, true);
-  Check({"f32", "s8", 65, 512, 48, 1, true, true, kScale}, true);
-  Check({"f32", "bf16", 40, 512, 33, 2, true, true, kHalf}, true);
+  CheckCase({"f32", "f32", 64, 512, 48, 1, true, true, kSigmoid}, true);
+  CheckCase({"f32", "s8", 65, 512, 48, 1, true, true, kScale}, true);
+  CheckCase({"f32", "bf16", 40, 512, 33, 2, true, true, kHalf}, true);
 }
 
 TEST(Prologues, ManyReadsAreNotWorthIt) {
-  Check({"f32", "f32", 256, 512, 64, 1, true, false, kSigmoid}, false);
-  Check({"f32", "f32", 256, 64, 64, 1, false, false, kSigmoid}, false);
+  CheckCase({"f32", "f32", 256, 512, 64, 1, true, false, kSigmoid}, false);
+  CheckCase({"f32", "f32", 256, 64, 64, 1, false, false, kSigmoid}, false);
 }
 
 // Kernels with an epilogue share the code of their gemm if they have the same prologue.

@@ -57,7 +57,7 @@ Literal Filled(const Shape& shape, const std::function<double(int64_t)>& value) 
 }
 
 // Of small whole numbers, whose sums and products are exact in any order.
-void Check(const std::string& text) {
+void CheckUnrolled(const std::string& text) {
   auto module = ir::ParseOrDie(text);
   std::vector<Literal> arguments;
   for (const ir::Instruction* p : module->entry()->parameters()) {
@@ -83,18 +83,18 @@ TEST(UnrolledReductions, OfEveryTypeAlongEveryDimension) {
     for (int64_t along : {0, 1, 2}) {
       for (bool weighted : {false, true}) {
         for (int64_t columns : {2, 16, 17}) {
-          Check(Stack(type, "add", Init(type, 0), {9, 35}, along, columns, weighted));
+          CheckUnrolled(Stack(type, "add", Init(type, 0), {9, 35}, along, columns, weighted));
         }
-        Check(Stack(type, "multiply", Init(type, 3), {9, 35}, along, 3, weighted));
+        CheckUnrolled(Stack(type, "multiply", Init(type, 3), {9, 35}, along, 3, weighted));
       }
       if (type == "c64") continue;
-      Check(Stack(type, "maximum", "1", {9, 35}, along, 3, false));
-      Check(Stack(type, "minimum", "1", {9, 35}, along, 3, true));
+      CheckUnrolled(Stack(type, "maximum", "1", {9, 35}, along, 3, false));
+      CheckUnrolled(Stack(type, "minimum", "1", {9, 35}, along, 3, true));
     }
   }
-  Check(Stack("pred", "and", "true", {9, 35}, 0, 4, false));
-  Check(Stack("f32", "add", "0.5", {}, 0, 4, true));
-  Check(Stack("f32", "add", "0", {0}, 0, 4, true));
+  CheckUnrolled(Stack("pred", "and", "true", {9, 35}, 0, 4, false));
+  CheckUnrolled(Stack("f32", "add", "0.5", {}, 0, 4, true));
+  CheckUnrolled(Stack("f32", "add", "0", {0}, 0, 4, true));
 }
 
 // Sixteen terms of which a narrow sum would lose most: 256 and fifteen ones.
@@ -159,7 +159,7 @@ ENTRY e {
 
 // Of other dimensions as well, of a slice of an argument beside the stack, and of two reductions.
 TEST(UnrolledReductions, BesideOthers) {
-  Check(R"(HloModule m
+  CheckUnrolled(R"(HloModule m
 add { a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT s = f32[] add(a, b) }
