@@ -292,7 +292,11 @@ class NestEmitter {
   int64_t AddLanes(Address& address, llvm::IntegerType* type);
   // By one vector of what the lanes have between them; null if that is more than a vector.
   llvm::Value* LoadLanes(const Address& address, ElementType type);
+  // Of all lanes, in elements from the address's pointer on.
+  llvm::Value* GatherOffsets(const Address& address);
   llvm::Value* GatherPointers(const Address& address, ElementType type);
+  llvm::Value* LanePointer(const Address& address, llvm::Value* offsets, ElementType type,
+                           int64_t lane);
   llvm::Value* MemoryMask(llvm::Value* mask);
   llvm::Value* VectorLoad(const Address& address, ElementType type, llvm::Value* mask);
   void VectorStore(const Address& address, ElementType type, llvm::Value* value, llvm::Value* mask,

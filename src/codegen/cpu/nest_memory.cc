@@ -150,8 +150,7 @@ Value* NestEmitter::LoadLanes(const Address& address, ElementType type) {
   return b_.CreateShuffleVector(loaded, places);
 }
 
-Value* NestEmitter::GatherPointers(const Address& address, ElementType type) {
-  llvm::Type* element = MemoryType(b_.getContext(), type);
+Value* NestEmitter::GatherOffsets(const Address& address) {
   int64_t reach = std::abs(address.stride) * width_;
   llvm::IntegerType* index = reach < INT32_MAX ? b_.getInt32Ty() : b_.getInt64Ty();
   Value* offsets = address.offsets;
@@ -160,7 +159,21 @@ Value* NestEmitter::GatherPointers(const Address& address, ElementType type) {
     Value* ramp = Ramp(0, address.stride, index);
     offsets = offsets ? b_.CreateAdd(offsets, ramp) : ramp;
   }
-  return b_.CreateGEP(element, address.pointer, offsets);
+  return offsets;
+}
+
+Value* NestEmitter::GatherPointers(const Address& address, ElementType type) {
+  llvm::Type* element = MemoryType(b_.getContext(), type);
+  return b_.CreateGEP(element, address.pointer, GatherOffsets(address));
+}
+
+// Made of the lane's number: a vector of addresses would be twice as wide, and be taken apart all
+// the same.
+Value* NestEmitter::LanePointer(const Address& address, Value* offsets, ElementType type,
+                                int64_t lane) {
+  Value* offset = b_.CreateExtractElement(offsets, static_cast<uint64_t>(lane));
+  return b_.CreateGEP(MemoryType(b_.getContext(), type), address.pointer,
+                      b_.CreateSExt(offset, b_.getInt64Ty()));
 }
 
 // Without mask registers LLVM 19 makes a plain load of a masked one where a half of the mask is
@@ -204,16 +217,16 @@ Value* NestEmitter::VectorLoad(const Address& address, ElementType type, Value* 
   if (!mask && !address.lanes.empty()) {
     if (Value* loaded = LoadLanes(address, type)) return loaded;
   }
-  Value* pointers = GatherPointers(address, type);
   if (mask || (cpu_.has_masks && size >= 4)) {
     if (!mask) mask = Splat(b_, b_.getTrue(), width_);
-    return b_.CreateMaskedGather(vector, pointers, llvm::Align(size), mask,
+    return b_.CreateMaskedGather(vector, GatherPointers(address, type), llvm::Align(size), mask,
                                  llvm::Constant::getNullValue(vector));
   }
+  Value* offsets = GatherOffsets(address);
   Value* result = llvm::PoisonValue::get(vector);
   for (int64_t l = 0; l < width_; ++l) {
     Value* lane =
-        b_.CreateAlignedLoad(element, b_.CreateExtractElement(pointers, l), llvm::Align(size));
+        b_.CreateAlignedLoad(element, LanePointer(address, offsets, type, l), llvm::Align(size));
     result = b_.CreateInsertElement(result, lane, l);
   }
   return result;
@@ -231,14 +244,14 @@ void NestEmitter::VectorStore(const Address& address, ElementType type, Value* v
     }
     return AlignedStore(value, address.pointer, type, address.alignment, nontemporal);
   }
-  Value* pointers = GatherPointers(address, type);
   if (mask || (cpu_.has_masks && size >= 4)) {
     if (!mask) mask = Splat(b_, b_.getTrue(), width_);
-    b_.CreateMaskedScatter(value, pointers, llvm::Align(size), mask);
+    b_.CreateMaskedScatter(value, GatherPointers(address, type), llvm::Align(size), mask);
     return;
   }
+  Value* offsets = GatherOffsets(address);
   for (int64_t l = 0; l < width_; ++l) {
-    b_.CreateAlignedStore(b_.CreateExtractElement(value, l), b_.CreateExtractElement(pointers, l),
+    b_.CreateAlignedStore(b_.CreateExtractElement(value, l), LanePointer(address, offsets, type, l),
                           llvm::Align(size));
   }
 }

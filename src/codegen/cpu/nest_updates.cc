@@ -50,10 +50,11 @@ void NestEmitter::EmitUpdate(StageId stage, int number) {
 void NestEmitter::EmitUpdateByLanes(StageId stage, int number) {
   const kernel::Update& update = kernel_.stages[stage].updates[number];
   const std::vector<bool> wanted = WantedContents(update);
-  Values pointers, inputs;
+  std::vector<Address> addresses;
+  Values offsets, inputs;
   for (int id : update_access_[stage][number]) {
-    Access& access = accesses_[id];
-    pointers.push_back(GatherPointers(AddressOf(access, 0), access.type));
+    addresses.push_back(AddressOf(accesses_[id], 0));
+    offsets.push_back(GatherOffsets(addresses.back()));
   }
   for (NodeId input : update.inputs) inputs.push_back(Use(stage, input, 0, true));
   Value* mask = update.guard.valid() ? Use(stage, update.guard, 0, true) : nullptr;
@@ -63,9 +64,9 @@ void NestEmitter::EmitUpdateByLanes(StageId stage, int number) {
   };
   auto update_lane = [&](int64_t lane) {
     Values at, arguments;
-    for (Value* pointer : pointers) at.push_back(lane_of(pointer, lane));
-    for (size_t k = 0; k < at.size(); ++k) {
+    for (size_t k = 0; k < addresses.size(); ++k) {
       const ElementType type = accesses_[update_access_[stage][number][k]].type;
+      at.push_back(LanePointer(addresses[k], offsets[k], type, lane));
       arguments.push_back(nullptr);
       if (!wanted[k]) continue;
       Value* old = b_.CreateAlignedLoad(MemoryType(b_.getContext(), type), at[k],
