@@ -34,18 +34,30 @@ class ScatterCode {
         std::ranges::any_of(kernel_.variables, [](const auto& v) { return v.extent == 0; });
     if (!empty) {
       e_.EmitReady(kUpdates);
-      EmitLoop(b_, function_->getArg(2), function_->getArg(3), 1,
-               [&](Value* item) { EmitItem(item); });
+      Value *first = function_->getArg(2), *end = function_->getArg(3);
+      // Pieces of rows that lie side by side are done as one.
+      if (schedule_.parallel == 1 && schedule_.block > 1) {
+        EmitIf(b_, b_.CreateICmpSLT(first, end), [&] { EmitItem(first, end); });
+      } else {
+        EmitLoop(b_, first, end, 1, [&](Value* item) { EmitItem(item, nullptr); });
+      }
     }
     b_.CreateRetVoid();
     return e_.status();
   }
 
  private:
-  // Outer variables, then the index vectors in order, then the slices; vectors innermost.
-  void EmitItem(Value* item) {
+  // Outer variables, then the index vectors in order, then the slices; vectors innermost. With
+  // `end`, of all items before that one.
+  void EmitItem(Value* item, Value* end) {
     NestEmitter::Mark mark = e_.GetMark();
     NestEmitter::Item ranges = e_.OpenItem(item, schedule_);
+    if (end) {
+      const int64_t extent = kernel_.variables[ranges.loops.front().variable].extent;
+      Value* last = b_.CreateMul(end, b_.getInt64(static_cast<uint64_t>(schedule_.block)));
+      ranges.loops.front().range.end =
+          EmitMin(b_, last, b_.getInt64(static_cast<uint64_t>(extent)));
+    }
     std::vector<ItemLoop> loops = std::move(ranges.loops);
     for (VariableId v : kernel_.stages.front().variables)
       loops.push_back({v, e_.FullRange(v), true});
