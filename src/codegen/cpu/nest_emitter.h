@@ -83,7 +83,8 @@ class NestEmitter {
   // by one.
   void TileLoop(VariableId variable, const Range& range, const std::function<void()>& body);
   // What an item of a schedule covers: outer variables of one point, which are bound, and ranges of
-  // the others. The caller unbinds them.
+  // the others. The caller unbinds them. With `end_item`, all items of a single variable before
+  // that one are covered.
   struct ItemLoop {
     VariableId variable;
     Range range;
@@ -93,7 +94,8 @@ class NestEmitter {
     std::vector<ItemLoop> loops;
     std::vector<VariableId> bound;
   };
-  Item OpenItem(llvm::Value* item, const kernel::CpuNestSchedule& schedule);
+  Item OpenItem(llvm::Value* item, const kernel::CpuNestSchedule& schedule,
+                llvm::Value* end_item = nullptr);
   // Calls `body` with a variable's points as the copies of a vector that is bound, or one by one
   // where it is a scalar. What does not depend on the points is emitted before, once.
   void TilePoints(VariableId variable, llvm::Value* first, int count,

@@ -15,7 +15,8 @@ NestEmitter::Range NestEmitter::FullRange(VariableId variable) {
   return {Int(0), Int(extent), std::max<int64_t>(extent, 1), 0, extent == 0};
 }
 
-NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedule& schedule) {
+NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedule& schedule,
+                                        Value* end_item) {
   Item item;
   auto take = [&](int64_t count, bool last) -> Value* {
     if (count == 1) return Int(0);
@@ -43,7 +44,9 @@ NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedu
       item.bound.push_back(v);
       continue;
     }
-    Range range{first, b_.CreateAdd(first, Int(block)), block, block};
+    Value* end_point =
+        end_item ? b_.CreateMul(end_item, Int(block)) : b_.CreateAdd(first, Int(block));
+    Range range{first, end_point, block, block};
     if (extent % block != 0) {
       range.end = EmitMin(b_, range.end, Int(extent));
       range.multiple = std::gcd(block, extent);

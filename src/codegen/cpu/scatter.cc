@@ -39,7 +39,7 @@ class ScatterCode {
       if (schedule_.parallel == 1 && schedule_.block > 1) {
         EmitIf(b_, b_.CreateICmpSLT(first, end), [&] { EmitItem(first, end); });
       } else {
-        EmitLoop(b_, first, end, 1, [&](Value* item) { EmitItem(item, nullptr); });
+        EmitLoop(b_, first, end, 1, [&](Value* item) { EmitItem(item); });
       }
     }
     b_.CreateRetVoid();
@@ -47,17 +47,10 @@ class ScatterCode {
   }
 
  private:
-  // Outer variables, then the index vectors in order, then the slices; vectors innermost. With
-  // `end`, of all items before that one.
-  void EmitItem(Value* item, Value* end) {
+  // Outer variables, then the index vectors in order, then the slices; vectors innermost.
+  void EmitItem(Value* item, Value* end = nullptr) {
     NestEmitter::Mark mark = e_.GetMark();
-    NestEmitter::Item ranges = e_.OpenItem(item, schedule_);
-    if (end) {
-      const int64_t extent = kernel_.variables[ranges.loops.front().variable].extent;
-      Value* last = b_.CreateMul(end, b_.getInt64(static_cast<uint64_t>(schedule_.block)));
-      ranges.loops.front().range.end =
-          EmitMin(b_, last, b_.getInt64(static_cast<uint64_t>(extent)));
-    }
+    NestEmitter::Item ranges = e_.OpenItem(item, schedule_, end);
     std::vector<ItemLoop> loops = std::move(ranges.loops);
     for (VariableId v : kernel_.stages.front().variables)
       loops.push_back({v, e_.FullRange(v), true});

@@ -58,28 +58,19 @@ Instruction* WithItself(Instruction* i, Direction direction) {
   return nullptr;
 }
 
-// The constant is the least or greatest value of its type, or 0 and x is not negative.
-Instruction* WithExtreme(Instruction* i, Direction direction) {
-  Instruction *x = i->operand(0), *c = i->operand(1);
-  bool is_zero = c->IsConstantOf(0.0) || c->IsConstantOf(-0.0);
-  bool is_least = (IsFloat(x) ? false : IsLowest(c)) || (is_zero && IsNonNegative(x));
-  bool is_greatest = IsFloat(x) ? false : IsHighest(c);
-  // x < least => false,  x > greatest => false   (a NaN is not below 0 either)
-  if (is_least && direction == Direction::kLt) return Truth(i, false);
-  if (is_greatest && direction == Direction::kGt) return Truth(i, false);
-  // x >= least => true,  x <= greatest => true   (no floats)
-  if (is_least && direction == Direction::kGe && !IsFloat(x)) return Truth(i, true);
-  if (is_greatest && direction == Direction::kLe) return Truth(i, true);
-  // x < -inf => false,  x > inf => false
-  if (IsFloat(x) && IsLowest(c) && direction == Direction::kLt) return Truth(i, false);
-  if (IsFloat(x) && IsHighest(c) && direction == Direction::kGt) return Truth(i, false);
-  return nullptr;
+// x < -inf => false,  x > inf => false
+// x < 0 => false   where x is not negative   (a NaN is not below 0 either)
+bool IsNever(const Instruction* x, Direction direction, const Instruction* c) {
+  if (!IsFloat(x)) return false;
+  if (direction == Direction::kGt) return IsHighest(c);
+  if (direction != Direction::kLt) return false;
+  return IsLowest(c) || ((c->IsConstantOf(0.0) || c->IsConstantOf(-0.0)) && IsNonNegative(x));
 }
 
 // compare(x, c), c being one repeated constant
 Instruction* WithConstant(Instruction* i, Direction direction, const Literal& c) {
   Instruction *x = i->operand(0), *y = i->operand(1);
-  if (Instruction* known = WithExtreme(i, direction)) return known;
+  if (IsNever(x, direction, y)) return Truth(i, false);
   // p == true => p,  p == false => not p   (and the other comparisons)
   // compare(convert(p), c) => p, not p, true or false   (by the comparisons of 1 and 0)
   Instruction* p = x->opcode() == Opcode::kConvert ? x->operand(0) : x;
@@ -111,23 +102,26 @@ Instruction* WithConstant(Instruction* i, Direction direction, const Literal& c)
 
 // compare(x, y) => true or false   (integers, where all of x are on one side of all of y)
 Instruction* OfRanges(Instruction* i, Direction direction) {
-  Instruction *x = i->operand(0), *y = i->operand(1);
-  const std::optional<bool> less = AlwaysLess(x, y), greater = AlwaysLess(y, x);
+  const Order order = OrderOf(i->operand(0), i->operand(1));
+  const bool differ = order.is_less || order.is_greater;
+  auto known = [&](bool is_true, bool is_false) {
+    return is_true || is_false ? Truth(i, is_true) : nullptr;
+  };
   switch (direction) {
     case Direction::kLt:
-      return less ? Truth(i, *less) : nullptr;
+      return known(order.is_less, order.is_not_less);
     case Direction::kGe:
-      return less ? Truth(i, !*less) : nullptr;
+      return known(order.is_not_less, order.is_less);
     case Direction::kGt:
-      return greater ? Truth(i, *greater) : nullptr;
+      return known(order.is_greater, order.is_not_greater);
     case Direction::kLe:
-      return greater ? Truth(i, !*greater) : nullptr;
+      return known(order.is_not_greater, order.is_greater);
     case Direction::kEq:
+      return known(false, differ);
     case Direction::kNe:
-      break;
+      return known(differ, false);
   }
-  const bool differ = less == true || greater == true;
-  return differ ? Truth(i, direction == Direction::kNe) : nullptr;
+  return nullptr;
 }
 
 // max(x, y) > x => y > x,  x > min(x, y) => x > y   (and with <)

@@ -54,14 +54,17 @@ Instruction* OfMonotone(Instruction* i) {
 Instruction* Extremum(Instruction* i) {
   bool is_max = i->opcode() == Opcode::kMaximum;
   Instruction *x = i->operand(0), *y = i->operand(1);
-  // max(x, least) => x,  min(x, greatest) => x
-  if (is_max ? IsLowest(y) : IsHighest(y)) return x;
-  if (!IsFloat(i)) {
-    // max(x, greatest) => greatest,  min(x, least) => least   (integers: x may be NaN)
-    if (is_max ? IsHighest(y) : IsLowest(y)) return y;
-    // max(x, y) => x,  min(y, x) => y   (integers, where all of x are on one side of all of y)
-    if (AlwaysLess(x, y) == false) return is_max ? x : y;
-    if (AlwaysLess(y, x) == false) return is_max ? y : x;
+  if (IsFloat(i)) {
+    // max(x, -inf) => x,  min(x, inf) => x
+    if (is_max ? IsLowest(y) : IsHighest(y)) return x;
+    // max(x, c) => x   where x is not negative, and c <= 0
+    std::optional<Literal> c = is_max ? SplatOf(y) : std::nullopt;
+    if (c && c->AsDouble(0) <= 0 && IsNonNegative(x)) return x;
+  } else {
+    // max(x, y) => x,  min(y, x) => y   (integers, where no element of x is below one of y)
+    const Order order = OrderOf(x, y);
+    if (order.is_not_less) return is_max ? x : y;
+    if (order.is_not_greater) return is_max ? y : x;
     // max(x, min(x, y)) => x,  min(x, max(x, y)) => x   (integers: y may be NaN)
     Opcode mirror = is_max ? Opcode::kMinimum : Opcode::kMaximum;
     for (int64_t k = 0; k < 2; ++k) {
@@ -71,11 +74,6 @@ Instruction* Extremum(Instruction* i) {
         return other;
       }
     }
-  }
-  // max(x, c) => x   where x is not negative, and c <= 0
-  if (is_max) {
-    std::optional<Literal> c = SplatOf(y);
-    if (c && c->AsDouble(0) <= 0 && IsNonNegative(x)) return x;
   }
   // max(-x, -y) => -min(x, y),  min(-x, -y) => -max(x, y)   (floats; the least integer wraps)
   if (IsFloat(i) && x->opcode() == Opcode::kNegate && y->opcode() == Opcode::kNegate &&
@@ -105,14 +103,17 @@ Instruction* Clamp(Instruction* i) {
     return bound->shape().is_scalar() ? Spread(i, shape, bound) : bound;
   };
   // clamp(least, x, h) => min(x, h),  clamp(l, x, greatest) => max(x, l)
-  if (IsLowest(low)) return Make(i, Opcode::kMinimum, {x, wide(high)});
-  if (IsHighest(high)) return Make(i, Opcode::kMaximum, {x, wide(low)});
+  // clamp(l, x, h) => min(x, h)   (integers, where no element of x is below one of l)
+  if (IsLowest(low) || OrderOf(x, low).is_not_less)
+    return Make(i, Opcode::kMinimum, {x, wide(high)});
+  // clamp(l, x, h) => max(x, l)   (integers, where no element of x or l is above one of h)
+  if (IsHighest(high) || (OrderOf(x, high).is_not_greater && OrderOf(low, high).is_not_greater)) {
+    return Make(i, Opcode::kMaximum, {x, wide(low)});
+  }
   // clamp(l, clamp(l, x, h), h) => clamp(l, x, h)   (also where l is above h)
   if (x->opcode() == Opcode::kClamp && IsSame(x->operand(0), low) && IsSame(x->operand(2), high)) {
     return x;
   }
-  // clamp(l, x, h) => x   (integers, where all of x are within)
-  if (AlwaysLess(x, low) == false && AlwaysLess(high, x) == false) return x;
   // clamp(c, x, c) => c   (integers: x may be NaN)
   if (!IsFloat(i) && IsSame(low, high)) return wide(low);
   // clamp(spread(l), x, spread(h)) => clamp(l, x, h)

@@ -252,8 +252,9 @@ bool IsIntegralAt(const Instruction* x, int depth) {
 
 }  // namespace
 
-bool IsBelow(const Instruction* x, const Instruction* c) {
-  return IsInt(x) && IsNonNegative(x) && AlwaysLess(x, c) == true;
+bool IsBelow(const Instruction* x, const Instruction* y) {
+  const std::optional<Range> a = RangeOf(x), b = RangeOf(y);
+  return a && b && a->low >= 0 && a->high < b->low;
 }
 
 std::optional<int64_t> LargestValue(const Instruction* x) {
@@ -262,12 +263,12 @@ std::optional<int64_t> LargestValue(const Instruction* x) {
   return static_cast<int64_t>(range->high);
 }
 
-std::optional<bool> AlwaysLess(const Instruction* x, const Instruction* y) {
+Order OrderOf(const Instruction* x, const Instruction* y) {
   const std::optional<Range> a = RangeOf(x), b = RangeOf(y);
-  if (!a || !b) return std::nullopt;
-  if (a->high < b->low) return true;
-  if (a->low >= b->high) return false;
-  return std::nullopt;
+  if (!a || !b) return {};
+  return {.is_less = a->high<b->low, .is_not_greater = a->high <= b->low,
+                             .is_not_less = a->low >= b->high, .is_greater = a->low>
+                         b->high};
 }
 
 bool IsNonNegative(const Instruction* x) { return IsNonNegativeAt(x, kDepth); }

@@ -15,9 +15,11 @@ bool IsIntegral(const ir::Instruction* x);
 bool IsBelow(const ir::Instruction* x, const ir::Instruction* y);
 // A number that no element of the integer x is above, if none is negative.
 std::optional<int64_t> LargestValue(const ir::Instruction* x);
-// Whether all elements of the integer x are below all of y, or none is below any of y; none where
-// neither is known.
-std::optional<bool> AlwaysLess(const ir::Instruction* x, const ir::Instruction* y);
+// The order of all elements of the integer x to all of y.
+struct Order {
+  bool is_less = false, is_not_greater = false, is_not_less = false, is_greater = false;
+};
+Order OrderOf(const ir::Instruction* x, const ir::Instruction* y);
 // No element is an infinity or a NaN.
 bool IsFinite(const ir::Instruction* x);
 

@@ -221,6 +221,11 @@ enum class Traffic {
   kBlock,
 };
 
+// Sums of more steps are cut, into blocks of at most so many, where panels of a block stay in the
+// second cache, and where they wait in the third one.
+constexpr int64_t kMaxSteps = 2048, kMaxBlockSteps = 768;
+constexpr int64_t kMaxNearSteps = 1536, kMaxFarBlockSteps = 640;
+
 // Cuts a sum of k steps into equal blocks of at most so many.
 int64_t BlockOf(int64_t k, int64_t most) { return RoundUp(CeilDiv(k, CeilDiv(k, most)), 2); }
 
@@ -234,8 +239,9 @@ bool MayGroup(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& 
 // where A is in the caches anyway.
 int64_t LongBlock(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
   const int64_t k = s.Steps(p);
-  if (!MayGroup(cpu, p, s) || k <= 1536) return 0;
-  const int64_t kc = BlockOf(k, 640), column_bytes = p.m * s.row_batches * ByteWidth(p.type);
+  if (!MayGroup(cpu, p, s) || k <= kMaxNearSteps) return 0;
+  const int64_t kc = BlockOf(k, kMaxFarBlockSteps),
+                column_bytes = p.m * s.row_batches * ByteWidth(p.type);
   const bool stays =
       p.b_constant ? column_bytes * k <= cpu.l3_bytes / 4 : column_bytes * kc <= cpu.l2_bytes;
   return stays ? 0 : kc;
@@ -285,7 +291,7 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
 
 // Cuts a long sum, so that a few packed panels of a block stay in the second cache.
 void CutSum(int64_t k, GemmSchedule& s) {
-  if (k > 2048) s.kc = BlockOf(k, 768);
+  if (k > kMaxSteps) s.kc = BlockOf(k, kMaxBlockSteps);
 }
 
 // Blocks of packed panels, and groups of tiles that meet a panel one after another.

@@ -26,6 +26,12 @@ constexpr double kCombineLanesCost = 14;   // of a vector of accumulators, once 
 // The same, and the heavy ops behind it, where the next stage has to wait for the result.
 constexpr double kDependentCombineCost = 100;
 constexpr double kCyclesPerMicrosecond = 2500;
+// Code of less weight is short: the machine sees several vectors at a time. Of long code it sees
+// one, and what is longer takes too long to compile several times.
+constexpr int kShortCode = 24, kLongCode = 64, kLongestCode = 200;
+// Ops that should be side by side: two units take one each cycle, which is done after four. Where
+// the next vector is out of sight a unit waits more often.
+constexpr int kOpsInFlight = 8, kOpsInFlightOfLongCode = 12;
 // The minimal traffic of an item, so that its overhead is negligible, and the maximal one, so that
 // there are enough items.
 constexpr double kItemBytes = 48 << 10;
@@ -262,22 +268,40 @@ class NestScheduler {
   }
 
   // How many elementary functions follow one another on the longest way to a value, and how many
-  // there are.
-  struct Functions {
-    int depth = 0, count = 0;
+  // there are; and how long the longest way is, in ops.
+  struct Chain {
+    int functions = 0, ops = 0;
   };
-  static Functions FunctionsOf(const Stage& stage) {
-    Functions all;
-    IdVector<NodeId, int> depth(stage.nodes.size(), 0);
+  struct Chains {
+    Chain longest;
+    int functions = 0;
+  };
+  static int LatencyOf(const Node& node) {
+    if (node.kind != Node::Kind::kOp) return WeightOf(node);
+    switch (node.opcode) {
+      case Opcode::kDivide:
+      case Opcode::kSqrt:
+      case Opcode::kRsqrt:
+        return 3;
+      default:
+        return WeightOf(node);
+    }
+  }
+  static Chains ChainsOf(const Stage& stage) {
+    Chains all;
+    IdVector<NodeId, Chain> to(stage.nodes.size());
+    auto extend = [](Chain& chain, const Chain& by) {
+      chain.functions = std::max(chain.functions, by.functions);
+      chain.ops = std::max(chain.ops, by.ops);
+    };
     for (NodeId n : stage.nodes.ids()) {
       const Node& node = stage.nodes[n];
-      bool is_function = node.kind == Node::Kind::kOp && IsTranscendental(node.opcode);
-      for (NodeId operand : node.operands) {
-        depth[n] = std::max(depth[n], depth[operand]);
-      }
-      depth[n] += is_function;
-      all.count += is_function;
-      all.depth = std::max(all.depth, depth[n]);
+      const bool is_function = node.kind == Node::Kind::kOp && IsTranscendental(node.opcode);
+      for (NodeId operand : node.operands) extend(to[n], to[operand]);
+      to[n].functions += is_function;
+      to[n].ops += LatencyOf(node);
+      all.functions += is_function;
+      extend(all.longest, to[n]);
     }
     return all;
   }
@@ -290,14 +314,19 @@ class NestScheduler {
     // A function takes some 60 cycles from operand to result and 8 of the units' time: of a chain
     // of them the machine does not see as far as the next vector. Longer code takes long to
     // compile.
-    Functions functions = FunctionsOf(stage);
-    if (functions.depth >= 2 && functions.count <= 12) {
-      return functions.depth >= 4 && cpu_.vector_registers >= 32 ? 4 : 2;
+    const Chains chains = ChainsOf(stage);
+    if (chains.longest.functions >= 2 && chains.functions <= 12) {
+      return chains.longest.functions >= 4 && cpu_.vector_registers >= 32 ? 4 : 2;
     }
     // So much of one function's time is waiting that two vectors go a tenth faster; where arrays
     // are small, what LLVM takes for twice the code counts for more.
     const bool large = kernel_.bytes_read + kernel_.bytes_written > cpu_.l2_bytes;
-    return weight <= 4 ? 4 : weight <= (large ? 40 : 16) ? 2 : 1;
+    const int unroll = weight <= 4 ? 4 : weight <= (large ? 40 : 16) ? 2 : 1;
+    if (!large || weight <= kShortCode || weight > kLongestCode) return unroll;
+    // In the code of one vector, weight / chain ops are side by side.
+    const int wanted = weight > kLongCode ? kOpsInFlightOfLongCode : kOpsInFlight;
+    const int copies = wanted * chains.longest.ops / weight;
+    return std::max(unroll, copies >= 4 ? 4 : copies >= 2 ? 2 : 1);
   }
 
   // Of a reduction with vectors along an outer variable. More vectors side by side read longer

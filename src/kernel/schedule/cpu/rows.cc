@@ -354,13 +354,14 @@ class Rows {
 
 }  // namespace
 
+int WeightOf(const Node& node) {
+  if (node.kind == Node::Kind::kOp) return IsTranscendental(node.opcode) ? 20 : 1;
+  return node.kind == Node::Kind::kLoad ? 1 : 0;
+}
+
 int WeightOf(const Stage& stage) {
   int weight = static_cast<int>(stage.stores.size());
-  for (const Node& n : stage.nodes) {
-    weight += n.kind == Node::Kind::kLoad;
-    if (n.kind != Node::Kind::kOp) continue;
-    weight += IsTranscendental(n.opcode) ? 20 : 1;
-  }
+  for (const Node& n : stage.nodes) weight += WeightOf(n);
   return weight;
 }
 

@@ -9,6 +9,7 @@
 namespace kiln::kernel {
 
 // The approximate number of instructions per point.
+int WeightOf(const Node& node);
 int WeightOf(const Stage& stage);
 
 // Chooses staged and prefetched rows and kept values, and withdraws nontemporal stores for outputs

@@ -35,7 +35,11 @@ Result<std::optional<CpuGemm>> ScheduleGemm(const Kernel& kernel, const target::
 // then, if packing is wanted, the factor gets a parameter of its own.
 Status PackSharedFactor(const target::Cpu& cpu, const IsConstant& is_constant, Kernel& kernel,
                         CpuGemm& gemm) {
-  if (gemm.contraction->problem.may_pack_a) return OkStatus();
+  GemmProblem problem = gemm.contraction->problem;
+  if (problem.may_pack_a) return OkStatus();
+  problem.may_pack_a = true;
+  KILN_ASSIGN_OR_RETURN(const GemmSchedule wanted, ChooseGemmSchedule(cpu, problem));
+  if (!wanted.pack_a) return OkStatus();
   Kernel apart = kernel;
   Node& load = apart.stages.front().nodes[gemm.contraction->a_load];
   const ParamId shared = load.param;
