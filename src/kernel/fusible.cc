@@ -13,6 +13,7 @@
 #include "kernel/fusion_analysis.h"
 #include "kernel/prologue.h"
 #include "kernel/repeats.h"
+#include "kernel/schedule/scheduler.h"
 #include "kernel/window.h"
 
 namespace kiln::kernel {
@@ -298,8 +299,52 @@ FusionDecision IntoHero(const Instruction& producer, const Instruction& consumer
   return decision;
 }
 
+int64_t OutputsOf(const Instruction& i) {
+  return i.shape().is_tuple() ? std::ssize(i.shape().elements()) : 1;
+}
+
+// Whether what follows a dot, in the kernel of the producer and the consumer, is too much for it.
+// `kept` results of the producer are stored, too.
+bool IsCrowded(const Instruction& producer, const Instruction& consumer, int64_t kept,
+               const Scheduler& scheduler) {
+  const Instruction* hero = HeroOf(producer);
+  if (!hero || OpRoleOf(hero->opcode()) != OpRole::kDot) return false;
+  const Shape& shape = hero->shape();
+  std::unordered_set<const Instruction*> read;
+  int64_t heavy = 0;
+  for (const Instruction* i : {&producer, &consumer}) {
+    if (i->opcode() != Opcode::kFusion) {
+      if (i == hero) continue;
+      heavy += IsExpensive(*i);
+      read.insert(i->operands().begin(), i->operands().end());
+      continue;
+    }
+    for (const Instruction* m : i->called(0)->instructions()) {
+      const bool is_parameter = m->opcode() == Opcode::kParameter;
+      if ((!is_parameter && !IsExpensive(*m)) || FeedsHero(m)) continue;
+      if (is_parameter) {
+        read.insert(i->operand(m->attributes().Int(Attr::kParameterNumber)));
+      } else {
+        ++heavy;
+      }
+    }
+  }
+  int64_t arrays = OutputsOf(consumer) + kept;
+  for (const Instruction* value : read) {
+    const bool is_made = value == &producer || (value->opcode() == Opcode::kGetTupleElement &&
+                                                value->operand(0) == &producer);
+    arrays += !is_made && value->shape().is_array() &&
+              value->shape().num_elements() == shape.num_elements();
+  }
+  return scheduler.CrowdsGemm(arrays, shape.byte_size(), heavy);
+}
+
 // An epilogue: the consumer of a reduce or dot.
-FusionDecision AfterHero(const Instruction& producer, const Instruction& consumer) {
+FusionDecision AfterHero(const Instruction& producer, const Instruction& consumer,
+                         const Scheduler& scheduler) {
+  if (IsCrowded(producer, consumer, 0, scheduler)) {
+    return No("the consumer moves and does too much for the dot's kernel");
+  }
   if (consumer.opcode() != Opcode::kFusion) {
     bool one_to_one =
         consumer.opcode() == Opcode::kReshape || consumer.opcode() == Opcode::kTranspose ||
@@ -421,7 +466,7 @@ FusionDecision DecideByRoles(const Instruction& producer, const Instruction& con
     return No("a scatter's or a sort's result is memory");
   }
   if (to != FusionRole::kElemental) return No("two reductions are two kernels");
-  return AfterHero(producer, consumer);
+  return AfterHero(producer, consumer, scheduler);
 }
 
 }  // namespace
@@ -555,6 +600,9 @@ FusionDecision CanFuseKeeping(const Instruction& producer, const Instruction& co
       keeps = KeepsIndex(consumer.called(0)->parameter(o), is_tuple ? root : nullptr);
     }
     if (!keeps) return No("the consumer reads the producer's elements elsewhere");
+  }
+  if (IsCrowded(producer, consumer, OutputsOf(producer), scheduler)) {
+    return No("the consumer moves and does too much for the dot's kernel");
   }
   return {true, ""};
 }

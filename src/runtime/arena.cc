@@ -4,14 +4,16 @@
 
 #include <cstdlib>
 
+#include "base/spread.h"
 #include "base/stack.h"
 
 namespace kiln::runtime {
 namespace {
 
-// Memory of at least one huge page is aligned to them and asks for them: faults and translations of
-// addresses then cost a 512th.
+// Memory of at least one huge page is aligned to them, but for the spread, and asks for them:
+// faults and translations of addresses then cost a 512th.
 constexpr auto kHugePage = static_cast<int64_t>(BlockPool::kHugePage);
+constexpr uint32_t kSpreads = kSpreadPageBytes / kSpreadBytes;
 
 // Sanitizers look after each block of malloc's.
 #if defined(__SANITIZE_ADDRESS__)
@@ -39,10 +41,16 @@ Result<std::byte*> Allocator::Allocate(int64_t bytes) {
     memory = pool_.Allocate(size);
   } else {
     const bool huge = bytes >= kHugePage;
-    if (posix_memalign(&memory, huge ? BlockPool::kHugePage : kAlignment, size) != 0) {
+    const size_t spread =
+        huge ? spread_.fetch_add(1, std::memory_order_relaxed) % kSpreads * kSpreadBytes : 0;
+    if (posix_memalign(&memory, huge ? BlockPool::kHugePage : kAlignment, size + spread) != 0) {
       memory = nullptr;
     }
-    if (memory && huge) madvise(memory, size, MADV_HUGEPAGE);
+    if (memory && huge) {
+      // What the spread adds behind is no huge page.
+      madvise(memory, size / BlockPool::kHugePage * BlockPool::kHugePage, MADV_HUGEPAGE);
+      memory = static_cast<std::byte*>(memory) + spread;
+    }
   }
   if (!memory) {
     return ResourceExhausted("out of memory: ", bytes, " bytes asked for, ", live_bytes(),
@@ -68,7 +76,8 @@ void Allocator::Deallocate(std::byte* memory, int64_t bytes) {
   } else if (IsPooled(bytes)) {
     pool_.Deallocate(memory, static_cast<size_t>(bytes));
   } else {
-    std::free(memory);
+    const auto address = reinterpret_cast<uintptr_t>(memory);
+    std::free(bytes >= kHugePage ? memory - address % BlockPool::kHugePage : memory);
   }
 }
 

@@ -49,6 +49,7 @@ class Allocator final : public MemorySource {
  private:
   AllocatorHooks hooks_;
   BlockPool pool_;
+  std::atomic<uint32_t> spread_{0};  // of the next array in huge pages of its own
   std::atomic<int64_t> live_{0}, peak_{0};
 };
 

@@ -51,7 +51,7 @@ void* BlockPool::Allocate(size_t bytes) {
   slabs_.reserve(slabs_.size() + 1);
   void* memory = nullptr;
   if (posix_memalign(&memory, kHugePage, kSlabBytes) != 0) return nullptr;
-  madvise(memory, kSlabBytes, MADV_HUGEPAGE);
+  madvise(memory, kPagesBytes, MADV_HUGEPAGE);
   auto* front = static_cast<std::byte*>(memory);
   slabs_.push_back({front, new (front) Piece{nullptr, kSlabBytes}});
   return Take(slabs_.back(), bytes);

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/spread.h"
+
 namespace kiln::runtime {
 
 // Arrays of some 100 kB to 2 MB, as the weights and caches of a model are, fill no huge page each,
@@ -29,7 +31,9 @@ class BlockPool {
 
  private:
   static constexpr size_t kAlignment = 64;
-  static constexpr size_t kSlabBytes = 8 * kHugePage;
+  // Of huge pages, and behind them room for what spreads the blocks.
+  static constexpr size_t kPagesBytes = 8 * kHugePage,
+                          kSlabBytes = kPagesBytes + kPagesBytes / kLeast * kSpreadBytes;
 
   // A free piece of a slab, at its front.
   struct Piece {
@@ -41,7 +45,9 @@ class BlockPool {
     Piece* free;
   };
 
-  static size_t Rounded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+  static size_t Rounded(size_t bytes) {
+    return static_cast<size_t>(SpreadDistance(static_cast<int64_t>(bytes), kAlignment));
+  }
   static bool IsEmpty(const Slab& slab) { return slab.free && slab.free->bytes == kSlabBytes; }
   static std::byte* EndOf(Piece* piece) {
     return reinterpret_cast<std::byte*>(piece) + piece->bytes;

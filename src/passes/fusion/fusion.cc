@@ -218,8 +218,12 @@ class Fuser {
   // Consumers go into the kernels of producers with other readers, too. The consumer's other
   // operands must come before: with instructions numbered in an order of execution, the producer
   // must be the last of a consumer's operands. The kernel of both keeps its number, and the order
-  // holds.
+  // holds. What follows a hero becomes one before, so that it is taken as a whole or not at all.
   void FuseKeeping() {
+    FuseKeeping(/*heroes=*/false);
+    FuseKeeping(/*heroes=*/true);
+  }
+  void FuseKeeping(bool heroes) {
     std::vector<Candidate> order = Candidates();
     ir::InstructionMap<size_t> number(c_);
     for (size_t k = 0; k < order.size(); ++k) {
@@ -235,6 +239,7 @@ class Fuser {
         if (!producer || number.at(kernel) > number.at(producer)) producer = kernel;
       }
       if (!producer || !IsKeeper(*producer) || producer->IsRoot()) continue;
+      if (heroes == (kernel::RoleOf(*producer) == FusionRole::kElemental)) continue;
       if (OutputCount(*producer) + OutputCount(*consumer) > kMaxOutputs) continue;
       if (!kernel::CanFuseKeeping(*producer, *consumer, scheduler_).fuse ||
           ReadsAfterUpdate(*producer, *consumer)) {

@@ -5,6 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "base/spread.h"
+
 namespace kiln::passes {
 namespace {
 
@@ -13,6 +15,9 @@ constexpr size_t kMaxForPairs = 2048;
 
 // Smaller buffers are not worth a search for memory outside of the arena.
 constexpr int64_t kLeastInResults = int64_t{1} << 16;
+
+// A smaller arena is in the first cache, and a spread one may be larger by so small a part.
+constexpr int64_t kLeastSpread = int64_t{1} << 15, kSpreadPart = 64;
 
 struct Item {
   size_t buffer;
@@ -211,33 +216,50 @@ std::vector<Item> MoveToResults(std::vector<Item>& items, std::vector<Host>& hos
   return moved;
 }
 
-}  // namespace
+// Where all of them are.
+struct Arrangement {
+  int64_t arena = 0;
+  std::vector<Item> items;  // in the arena
+  std::vector<Item> moved;  // in results' memory
+};
 
-int64_t AssignOffsets(std::span<Buffer> buffers, int64_t alignment) {
-  std::vector<Item> items;
+// With `spread` arrays of whole pages begin at different places of a page.
+Arrangement Arranged(std::span<const Buffer> buffers, int64_t alignment, bool spread) {
+  Arrangement all;
   for (size_t b = 0; b < buffers.size(); ++b) {
     const Buffer& buffer = buffers[b];
     if (buffer.kind != Buffer::Kind::kArena || buffer.bytes == 0) continue;
-    int64_t bytes = (buffer.bytes + alignment - 1) / alignment * alignment;
-    items.push_back({b, buffer.begin, buffer.end, bytes});
+    const int64_t bytes =
+        spread ? SpreadDistance(buffer.bytes, alignment) : RoundUp(buffer.bytes, alignment);
+    all.items.push_back({b, buffer.begin, buffer.end, bytes});
   }
-  int64_t arena = Arrange(items);
-  if (std::vector<Host> hosts = HostsOf(buffers); !hosts.empty() && arena >= kLeastInResults) {
-    std::vector<Item> rest = items;
-    const std::vector<Item> moved = MoveToResults(rest, hosts);
-    if (const int64_t bytes = Arrange(rest); bytes < arena) {
-      arena = bytes;
-      items = std::move(rest);
-      for (const Item& i : moved) {
-        Buffer& buffer = buffers[i.buffer];
-        buffer.kind = Buffer::Kind::kResult;
-        buffer.number = buffers[i.host].number;
-        buffer.offset = i.offset;
-      }
-    }
+  all.arena = Arrange(all.items);
+  std::vector<Host> hosts = HostsOf(buffers);
+  if (hosts.empty() || all.arena < kLeastInResults) return all;
+  std::vector<Item> rest = all.items;
+  std::vector<Item> moved = MoveToResults(rest, hosts);
+  if (const int64_t bytes = Arrange(rest); bytes < all.arena) {
+    all = {bytes, std::move(rest), std::move(moved)};
   }
-  for (const Item& i : items) buffers[i.buffer].offset = i.offset;
-  return arena;
+  return all;
+}
+
+}  // namespace
+
+int64_t AssignOffsets(std::span<Buffer> buffers, int64_t alignment) {
+  Arrangement all = Arranged(buffers, alignment, /*spread=*/false);
+  if (all.arena >= kLeastSpread) {
+    Arrangement spread = Arranged(buffers, alignment, /*spread=*/true);
+    if (spread.arena <= all.arena + all.arena / kSpreadPart) all = std::move(spread);
+  }
+  for (const Item& i : all.items) buffers[i.buffer].offset = i.offset;
+  for (const Item& i : all.moved) {
+    Buffer& buffer = buffers[i.buffer];
+    buffer.kind = Buffer::Kind::kResult;
+    buffer.number = buffers[i.host].number;
+    buffer.offset = i.offset;
+  }
+  return all.arena;
 }
 
 }  // namespace kiln::passes

@@ -7,11 +7,13 @@
 #include <random>
 #include <set>
 
+#include "base/spread.h"
 #include "base/strings.h"
 #include "ir/analysis/alias.h"
 #include "ir/text.h"
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
+#include "passes/memory/offsets.h"
 #include "passes/pipelines.h"
 #include "random/fodder.h"
 #include "random/module.h"
@@ -280,7 +282,7 @@ class Machine {
   int in_place_ = 0;
 };
 
-int64_t Padded(int64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
+int64_t Padded(int64_t bytes) { return RoundUp(bytes, kUnit); }
 
 std::vector<const Buffer*> ArenaBuffers(const BufferAssignment& assignment) {
   std::vector<const Buffer*> buffers;
@@ -361,7 +363,7 @@ void Check(std::unique_ptr<ir::Module> module, std::string_view pipeline, uint64
   }
   int64_t live = MostLiveBytes(*assignment), greedy = GreedyBytes(*assignment);
   ASSERT_GE(assignment->arena_bytes, live) << assignment->ToString();
-  ASSERT_LE(assignment->arena_bytes, greedy) << assignment->ToString();
+  ASSERT_LE(assignment->arena_bytes, greedy + greedy / 64) << assignment->ToString();
   totals.arena += assignment->arena_bytes;
   totals.live += live;
 }
@@ -387,6 +389,20 @@ TEST(PassesBuffers, EveryValueIsThereWhenItIsRead) { RunSeeds(1, 300); }
 TEST(SlowPassesBuffers, EveryValueIsThereWhenItIsRead) { RunSeeds(5000, 5000); }
 
 KILN_LABEL(slow, "SlowPassesBuffers");
+
+// Arrays of whole pages that live together.
+TEST(PassesBuffers, ArraysOfWholePagesAreSpread) {
+  std::vector<Buffer> buffers(4);
+  std::set<int64_t> places;
+  for (Buffer& b : buffers) b.bytes = 8 * kSpreadPageBytes;
+  const int64_t arena = AssignOffsets(buffers, kUnit);
+  for (const Buffer& b : buffers) {
+    EXPECT_EQ(b.offset % kUnit, 0);
+    EXPECT_LE(b.offset + b.bytes, arena);
+    places.insert(b.offset % kSpreadPageBytes);
+  }
+  EXPECT_EQ(places.size(), buffers.size());
+}
 
 }  // namespace
 }  // namespace kiln::passes

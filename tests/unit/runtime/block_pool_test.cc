@@ -70,18 +70,21 @@ TEST(BlockPool, AnyThread) {
 TEST(BlockPool, PiecesAreJoined) {
   BlockPool pool;
   constexpr size_t kSmall = 256 << 10, kCount = 64;
+  constexpr int64_t kDistance = SpreadDistance(kSmall, 64),
+                    kLargeDistance = SpreadDistance(4 * kSmall, 64);
   for (unsigned seed = 0; seed < 10; ++seed) {
     std::vector<Block> blocks;
     for (size_t i = 0; i < kCount; ++i) blocks.push_back(Make(pool, kSmall, 1));
     const auto by_address = [](const Block& a, const Block& b) { return a.memory < b.memory; };
     auto* first = std::ranges::min_element(blocks, by_address)->memory;
-    ASSERT_EQ(std::ranges::max_element(blocks, by_address)->memory, first + (kCount - 1) * kSmall);
+    ASSERT_EQ(std::ranges::max_element(blocks, by_address)->memory,
+              first + (kCount - 1) * kDistance);
     std::ranges::shuffle(blocks, std::mt19937(seed));
     for (const Block& block : blocks) pool.Deallocate(block.memory, block.bytes);
     blocks.clear();
     for (size_t i = 0; i < kCount / 4; ++i) {
       blocks.push_back(Make(pool, 4 * kSmall, 2));
-      EXPECT_EQ(blocks.back().memory, first + i * 4 * kSmall);
+      EXPECT_EQ(blocks.back().memory, first + i * kLargeDistance);
     }
     for (const Block& block : blocks) pool.Deallocate(block.memory, block.bytes);
   }

@@ -4,8 +4,11 @@
 
 #include <atomic>
 #include <cstring>
+#include <set>
 #include <thread>
+#include <vector>
 
+#include "base/spread.h"
 #include "base/trace.h"
 #include "runtime/arena.h"
 #include "runtime/tasks.h"
@@ -210,6 +213,30 @@ TEST(Allocator, CountsAndFailsWithSizes) {
   ASSERT_FALSE(failure.ok());
   EXPECT_EQ(failure.status().code(), Code::kResourceExhausted);
   EXPECT_NE(failure.status().message().find("1048576"), std::string_view::npos);
+}
+
+// Of a pool's blocks and of arrays in huge pages of their own.
+TEST(Allocator, ArraysOfWholePagesAreSpread) {
+#if defined(__SANITIZE_ADDRESS__)
+  const std::vector<int64_t> sizes = {4 << 20};
+#else
+  const std::vector<int64_t> sizes = {256 << 10, 1 << 20, 4 << 20};
+#endif
+  Allocator allocator;
+  for (const int64_t bytes : sizes) {
+    std::vector<std::byte*> arrays;
+    std::set<uintptr_t> places;
+    for (int k = 0; k < 4; ++k) {
+      arrays.push_back(*allocator.Allocate(bytes));
+      std::memset(arrays.back(), k, static_cast<size_t>(bytes));
+      const auto address = reinterpret_cast<uintptr_t>(arrays.back());
+      EXPECT_EQ(address % Allocator::kAlignment, 0u);
+      places.insert(address % kSpreadPageBytes);
+    }
+    EXPECT_EQ(places.size(), arrays.size()) << bytes;
+    for (std::byte* array : arrays) allocator.Deallocate(array, bytes);
+  }
+  EXPECT_EQ(allocator.live_bytes(), 0);
 }
 
 TEST(ArenaCache, GivesEachRunItsOwnAndKeepsThem) {

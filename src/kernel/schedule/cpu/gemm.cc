@@ -8,12 +8,6 @@
 namespace kiln::kernel {
 namespace {
 
-// For a >= 0 of any size: "no limit" is one, too.
-
-// AVX-512: twice the registers, each a line of the caches, splats in the instruction that
-// multiplies, and masks.
-bool HasWideVectors(const target::Cpu& cpu) { return cpu.vector_bytes == 64; }
-
 // Whether B is of a narrower type than products are, and widened to be multiplied.
 bool IsConverted(const GemmProblem& p, const GemmSchedule& s) {
   return s.unit == GemmUnit::kElement && ByteWidth(p.TypeOfB()) < ByteWidth(p.type);
@@ -372,6 +366,8 @@ int64_t PackedRowBytes(int64_t bytes) {
 }
 
 }  // namespace
+
+bool HasWideVectors(const target::Cpu& cpu) { return cpu.vector_bytes == 64; }
 
 bool HasGemm(ElementType type) {
   switch (type) {

@@ -32,6 +32,9 @@ struct GemmSumLevel {
 
 // Types that products are taken in: f32, f64, s32, u32, s64 and u64.
 bool HasGemm(ElementType type);
+// AVX-512: twice the registers, each a line of the caches, splats in the instruction that
+// multiplies, and masks.
+bool HasWideVectors(const target::Cpu& cpu);
 
 struct GemmProblem {
   ElementType type = ElementType::kF32;  // of products, sums and C; see HasGemm

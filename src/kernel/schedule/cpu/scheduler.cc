@@ -68,6 +68,9 @@ constexpr double kTileBytesPerCycle = 8, kFilterBytesPerCycle = 4;
 // itself.
 constexpr int64_t kMaxWork = 4, kMaxVectorWork = 16;
 
+// Arrays that an epilogue moves.
+constexpr int64_t kCrowd = 4;
+
 // How often the gemm loads each element of an operand from where it is not packed, and whether it
 // does so in vectors.
 struct Reads {
@@ -172,6 +175,13 @@ bool CpuScheduler::SpoilsGemm(const Kernel& fused, const ir::Instruction& dot) c
   if (AsContraction(fused, cpu_)) return false;
   auto alone = BuildKernel(GroupOf(dot), "probe");
   return alone.ok() && AsContraction(*alone, cpu_);
+}
+
+// The rows of a tile are short pieces of each array, which nothing brings in time, and the ops on
+// one vector are a chain: a kernel that walks through the arrays has more of both on their way.
+// Measured with AVX2; wide vectors' tiles have pieces of two lines and more.
+bool CpuScheduler::CrowdsGemm(int64_t arrays, int64_t bytes, int64_t heavy) const {
+  return !HasWideVectors(cpu_) && heavy > 0 && arrays >= kCrowd && arrays * bytes > cpu_.l2_bytes;
 }
 
 bool CpuScheduler::KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by_side) const {

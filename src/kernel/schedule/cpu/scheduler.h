@@ -22,6 +22,7 @@ class CpuScheduler : public Scheduler {
   bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
                     bool heavy) const override;
   bool SpoilsGemm(const Kernel& fused, const ir::Instruction& dot) const override;
+  bool CrowdsGemm(int64_t arrays, int64_t bytes, int64_t heavy) const override;
   bool KeepsColumns(int64_t columns, int64_t column_bytes) const override;
   bool TurnsRows() const override { return true; }
   bool KeepsNarrow(ElementType lhs, ElementType rhs, int64_t side_by_side) const override;

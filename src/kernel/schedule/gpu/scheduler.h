@@ -24,6 +24,7 @@ class GpuScheduler : public Scheduler {
   bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
                     bool heavy) const override;
   bool SpoilsGemm(const Kernel&, const ir::Instruction&) const override { return false; }
+  bool CrowdsGemm(int64_t, int64_t, int64_t) const override { return false; }
   bool KeepsColumns(int64_t, int64_t) const override { return true; }
   bool TurnsRows() const override { return false; }
   bool KeepsNarrow(ElementType, ElementType, int64_t) const override { return true; }
