@@ -192,7 +192,7 @@ struct Scan {
         b.Add(Opcode::kCall, std::move(arguments), {}, std::nullopt, {f.to_apply});
     if (!b.ok()) return b.status();
     const bool is_tuple = result->shape().is_tuple();
-    const size_t count = is_tuple ? result->shape().elements().size() : 1;
+    const auto count = static_cast<size_t>(result->shape().result_count());
     if (count != outputs + carries) {
       return Wrong(f, "has ", outputs + carries, " results; its computation gives ", count);
     }

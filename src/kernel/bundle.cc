@@ -43,7 +43,7 @@ Result<std::vector<BundlePart>> PartsOf(const Instruction& bundle) {
           if (operand->opcode() != Opcode::kParameter) return other(*i, "reads another's results");
           part.operands.push_back(operand->attributes().Int(Attr::kParameterNumber));
         }
-        part.results.assign(i->shape().is_tuple() ? i->shape().elements().size() : 1, -1);
+        part.results.assign(static_cast<size_t>(i->shape().result_count()), -1);
         part_of[i] = parts.size();
         parts.push_back(std::move(part));
         continue;

@@ -23,10 +23,6 @@ Taken TakenFrom(const Instruction* value) {
   return {value->operand(0), value->attributes().Int(Attr::kIndex)};
 }
 
-size_t ResultCount(const Instruction& i) {
-  return i.shape().is_tuple() ? i.shape().elements().size() : 1;
-}
-
 int64_t InputCount(const Kernel& kernel) {
   return std::ranges::count_if(kernel.params,
                                [](const Param& p) { return p.role == Param::Role::kInput; });
@@ -106,7 +102,7 @@ Result<Chain> BuildChain(const Instruction& instruction, FusionAnalysis& analysi
         ChainPart& part = chain.gemm.fusion ? chain.rows : chain.gemm;
         if (part.fusion) return other(*i, "is the third of them");
         part.fusion = i;
-        part.results.assign(ResultCount(*i), -1);
+        part.results.assign(static_cast<size_t>(i->shape().result_count()), -1);
         for (const Instruction* operand : i->operands()) {
           Taken taken = TakenFrom(operand);
           if (operand->opcode() == Opcode::kParameter) {
@@ -167,10 +163,10 @@ Result<Chain> BuildChain(const Instruction& gemm, const Instruction& rows,
     chain.rows.operands.push_back(taken.from == &gemm ? ~taken.result : next++);
   }
   next = 0;
-  for (size_t r = 0; r < ResultCount(gemm); ++r) {
-    chain.gemm.results.push_back(is_used(static_cast<int64_t>(r)) ? next++ : -1);
+  for (int64_t r = 0; r < gemm.shape().result_count(); ++r) {
+    chain.gemm.results.push_back(is_used(r) ? next++ : -1);
   }
-  for (size_t r = 0; r < ResultCount(rows); ++r) chain.rows.results.push_back(next++);
+  for (int64_t r = 0; r < rows.shape().result_count(); ++r) chain.rows.results.push_back(next++);
   KILN_RETURN_IF_ERROR(BuildParts(chain, analysis));
   return chain;
 }

@@ -262,9 +262,7 @@ FusionDecision WithUpdate(const Instruction& producer, const Instruction& consum
     }
   }
   bool scatters = RoleOf(consumer) == FusionRole::kScatter;
-  int64_t outputs = scatters && consumer.shape().is_tuple()
-                        ? static_cast<int64_t>(consumer.shape().elements().size())
-                        : 1;
+  const int64_t outputs = scatters ? consumer.shape().result_count() : 1;
   for (int64_t output = 0; output < outputs; ++output) {
     int64_t u = UpdatedOperand(consumer, output);
     if (u < 0) continue;
@@ -299,10 +297,6 @@ FusionDecision IntoHero(const Instruction& producer, const Instruction& consumer
   return decision;
 }
 
-int64_t OutputsOf(const Instruction& i) {
-  return i.shape().is_tuple() ? std::ssize(i.shape().elements()) : 1;
-}
-
 // Whether what follows a dot, in the kernel of the producer and the consumer, is too much for it.
 // `kept` results of the producer are stored, too.
 bool IsCrowded(const Instruction& producer, const Instruction& consumer, int64_t kept,
@@ -310,26 +304,35 @@ bool IsCrowded(const Instruction& producer, const Instruction& consumer, int64_t
   const Instruction* hero = HeroOf(producer);
   if (!hero || OpRoleOf(hero->opcode()) != OpRole::kDot) return false;
   const Shape& shape = hero->shape();
-  std::unordered_set<const Instruction*> read;
-  int64_t heavy = 0;
-  for (const Instruction* i : {&producer, &consumer}) {
-    if (i->opcode() != Opcode::kFusion) {
-      if (i == hero) continue;
-      heavy += IsExpensive(*i);
-      read.insert(i->operands().begin(), i->operands().end());
-      continue;
-    }
-    for (const Instruction* m : i->called(0)->instructions()) {
-      const bool is_parameter = m->opcode() == Opcode::kParameter;
-      if ((!is_parameter && !IsExpensive(*m)) || FeedsHero(m)) continue;
-      if (is_parameter) {
-        read.insert(i->operand(m->attributes().Int(Attr::kParameterNumber)));
-      } else {
-        ++heavy;
-      }
+  // The dot and, in a fusion, the members that it is made from.
+  std::unordered_set<const Instruction*> before = {hero};
+  std::vector<const Instruction*> work;
+  if (hero != &producer) work.push_back(hero);
+  while (!work.empty()) {
+    const Instruction* i = work.back();
+    work.pop_back();
+    for (const Instruction* operand : i->operands()) {
+      if (before.insert(operand).second) work.push_back(operand);
     }
   }
-  int64_t arrays = OutputsOf(consumer) + kept;
+  int64_t heavy = 0;
+  std::unordered_set<const Instruction*> read;
+  auto add = [&](const Instruction& i) {
+    if (i.opcode() != Opcode::kFusion) {
+      if (before.contains(&i)) return;
+      heavy += IsExpensive(i);
+      read.insert(i.operands().begin(), i.operands().end());
+      return;
+    }
+    for (const Instruction* m : i.called(0)->instructions()) {
+      if (before.contains(m)) continue;
+      heavy += IsExpensive(*m);
+      if (m->opcode() == Opcode::kParameter) read.insert(Outside(i, m));
+    }
+  };
+  add(producer);
+  add(consumer);
+  int64_t arrays = consumer.shape().result_count() + kept;
   for (const Instruction* value : read) {
     const bool is_made = value == &producer || (value->opcode() == Opcode::kGetTupleElement &&
                                                 value->operand(0) == &producer);
@@ -342,26 +345,21 @@ bool IsCrowded(const Instruction& producer, const Instruction& consumer, int64_t
 // An epilogue: the consumer of a reduce or dot.
 FusionDecision AfterHero(const Instruction& producer, const Instruction& consumer,
                          const Scheduler& scheduler) {
+  bool one_to_one = true;
+  if (consumer.opcode() == Opcode::kFusion) {
+    ForEachUse(producer, consumer,
+               [&](const Instruction* p) { one_to_one = one_to_one && OnlyElementwiseFrom(p); });
+  } else if (IsElementwise(consumer.opcode())) {
+    one_to_one = consumer.shape().SameDimensions(producer.shape());
+  } else {
+    one_to_one = consumer.opcode() == Opcode::kReshape || consumer.opcode() == Opcode::kTranspose;
+  }
+  if (!one_to_one) return No("the consumer does not keep the reduction's elements one to one");
+  if (consumer.shape().is_tuple()) return No("the consumer has several outputs");
   if (IsCrowded(producer, consumer, 0, scheduler)) {
     return No("the consumer moves and does too much for the dot's kernel");
   }
-  if (consumer.opcode() != Opcode::kFusion) {
-    bool one_to_one =
-        consumer.opcode() == Opcode::kReshape || consumer.opcode() == Opcode::kTranspose ||
-        (IsElementwise(consumer.opcode()) && consumer.shape().SameDimensions(producer.shape()));
-    return one_to_one ? FusionDecision{true, ""}
-                      : No("the consumer does not keep the reduction's elements one to one");
-  }
-  FusionDecision decision{true, ""};
-  ForEachUse(producer, consumer, [&](const Instruction* p) {
-    if (!OnlyElementwiseFrom(p)) {
-      decision = No("the consumer does not keep the reduction's elements one to one");
-    }
-  });
-  if (decision.fuse && consumer.shape().is_tuple()) {
-    return No("the consumer has several outputs");
-  }
-  return decision;
+  return {true, ""};
 }
 
 // Whether a reduction's result is spread over what was reduced, or reduced again.
@@ -601,7 +599,7 @@ FusionDecision CanFuseKeeping(const Instruction& producer, const Instruction& co
     }
     if (!keeps) return No("the consumer reads the producer's elements elsewhere");
   }
-  if (IsCrowded(producer, consumer, OutputsOf(producer), scheduler)) {
+  if (IsCrowded(producer, consumer, producer.shape().result_count(), scheduler)) {
     return No("the consumer moves and does too much for the dot's kernel");
   }
   return {true, ""};

@@ -52,8 +52,7 @@ bool TakeRowMajor(Instruction* i) {
 bool TakeInLayout(Instruction* scatter) {
   bool changed = false;
   const Shape& shape = scatter->shape();
-  const int64_t count = shape.is_tuple() ? std::ssize(shape.elements()) : 1;
-  for (int64_t k = 0; k < count; ++k) {
+  for (int64_t k = 0; k < shape.result_count(); ++k) {
     const Shape& result = shape.is_tuple() ? shape.elements()[static_cast<size_t>(k)] : shape;
     Instruction* operand = WithLayouts(scatter->operand(k), result, scatter);
     if (operand == scatter->operand(k)) continue;

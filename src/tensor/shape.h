@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +55,8 @@ class Shape {
   bool is_row_major() const { return minor_to_major_.empty(); }
 
   const std::vector<Shape>& elements() const { return elements_; }  // of a tuple
+  // Of an op of this shape: the elements of a tuple are a result each.
+  int64_t result_count() const { return is_tuple() ? std::ssize(elements_) : 1; }
   std::vector<Shape>& mutable_elements() { return elements_; }
 
   // For a static array validated by ValidateShape.

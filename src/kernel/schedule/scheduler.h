@@ -53,9 +53,9 @@ class Scheduler {
   // Whether the kernel that a fusion around a dot has become is none of the target's gemms, which
   // the dot alone would be.
   virtual bool SpoilsGemm(const Kernel& fused, const ir::Instruction& dot) const = 0;
-  // Whether an epilogue is faster as a kernel behind the gemm, which moves so many arrays of the
-  // gemm's results, each of so many bytes, and does so many divisions, roots and functions on each
-  // element.
+  // Whether an epilogue is faster as a kernel behind the gemm. It reads and writes so many arrays
+  // of the result's size, each of so many bytes, and does so many quotients, roots and functions on
+  // each element.
   virtual bool CrowdsGemm(int64_t arrays, int64_t bytes, int64_t heavy) const = 0;
   // Whether a kernel that walks so many columns of so many bytes again and again keeps strips of
   // them at hand.

@@ -30,7 +30,7 @@ using kernel::FusionRole;
 
 // How many instructions are looked at to see that two do not depend on each other.
 constexpr int kDependenceBudget = 512;
-constexpr size_t kMaxOutputs = 8;
+constexpr int64_t kMaxOutputs = 8;
 // How many simple ops one after the other, of those that other kernels compute, too, a kernel
 // repeats. Without a limit each kernel along a chain of them would begin at its start.
 constexpr int64_t kMostRepeated = 8;
@@ -240,7 +240,7 @@ class Fuser {
       }
       if (!producer || !IsKeeper(*producer) || producer->IsRoot()) continue;
       if (heroes == (kernel::RoleOf(*producer) == FusionRole::kElemental)) continue;
-      if (OutputCount(*producer) + OutputCount(*consumer) > kMaxOutputs) continue;
+      if (!HasRoom(*producer, *consumer)) continue;
       if (!kernel::CanFuseKeeping(*producer, *consumer, scheduler_).fuse ||
           ReadsAfterUpdate(*producer, *consumer)) {
         continue;
@@ -277,13 +277,14 @@ class Fuser {
     return false;
   }
 
-  static size_t OutputCount(const Instruction& i) {
-    return i.shape().is_tuple() ? i.shape().elements().size() : 1;
+  // Whether one kernel may have the outputs of both.
+  static bool HasRoom(const Instruction& a, const Instruction& b) {
+    return a.shape().result_count() + b.shape().result_count() <= kMaxOutputs;
   }
 
   bool AreSiblings(const Instruction* a, const Instruction* b) {
-    return a != b && OutputCount(*a) + OutputCount(*b) <= kMaxOutputs && !a->IsRoot() &&
-           !b->IsRoot() && kernel::CanFuseSiblings(*a, *b, scheduler_).fuse && !DependsOn(a, b) &&
+    return a != b && HasRoom(*a, *b) && !a->IsRoot() && !b->IsRoot() &&
+           kernel::CanFuseSiblings(*a, *b, scheduler_).fuse && !DependsOn(a, b) &&
            !DependsOn(b, a) && !ReadsAfterUpdate(*a, *b) && !ReadsAfterUpdate(*b, *a);
   }
 

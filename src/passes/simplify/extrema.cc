@@ -104,8 +104,9 @@ Instruction* Clamp(Instruction* i) {
   };
   // clamp(least, x, h) => min(x, h),  clamp(l, x, greatest) => max(x, l)
   // clamp(l, x, h) => min(x, h)   (integers, where no element of x is below one of l)
-  if (IsLowest(low) || OrderOf(x, low).is_not_less)
+  if (IsLowest(low) || OrderOf(x, low).is_not_less) {
     return Make(i, Opcode::kMinimum, {x, wide(high)});
+  }
   // clamp(l, x, h) => max(x, l)   (integers, where no element of x or l is above one of h)
   if (IsHighest(high) || (OrderOf(x, high).is_not_greater && OrderOf(low, high).is_not_greater)) {
     return Make(i, Opcode::kMaximum, {x, wide(low)});

@@ -266,9 +266,12 @@ std::optional<int64_t> LargestValue(const Instruction* x) {
 Order OrderOf(const Instruction* x, const Instruction* y) {
   const std::optional<Range> a = RangeOf(x), b = RangeOf(y);
   if (!a || !b) return {};
-  return {.is_less = a->high<b->low, .is_not_greater = a->high <= b->low,
-                             .is_not_less = a->low >= b->high, .is_greater = a->low>
-                         b->high};
+  Order order;
+  order.is_less = a->high < b->low;
+  order.is_not_greater = a->high <= b->low;
+  order.is_not_less = a->low >= b->high;
+  order.is_greater = a->low > b->high;
+  return order;
 }
 
 bool IsNonNegative(const Instruction* x) { return IsNonNegativeAt(x, kDepth); }

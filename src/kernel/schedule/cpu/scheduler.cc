@@ -68,7 +68,7 @@ constexpr double kTileBytesPerCycle = 8, kFilterBytesPerCycle = 4;
 // itself.
 constexpr int64_t kMaxWork = 4, kMaxVectorWork = 16;
 
-// Arrays that an epilogue moves.
+// The arrays of the smallest epilogue that is faster behind its gemm: RMSProp reads and writes two.
 constexpr int64_t kCrowd = 4;
 
 // How often the gemm loads each element of an operand from where it is not packed, and whether it
