@@ -2,6 +2,7 @@
 KILN_PJRT_LIBRARY. Exit code 77 without JAX."""
 
 import concurrent.futures
+import inspect
 import re
 import sys
 import unittest
@@ -169,6 +170,8 @@ class BufferTest(Same):
 
     def test_a_value_that_is_not_to_vanish(self):
         from jax._src import lax
+        if 'prevent_mlir_dce' not in inspect.signature(lax.lax.dce_sink).parameters:
+            self.skipTest('JAX from 0.10 on keeps such values')
 
         def function(a):
             lax.lax.dce_sink(a + 1, prevent_mlir_dce=True)

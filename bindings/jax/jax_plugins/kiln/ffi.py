@@ -71,6 +71,10 @@ def install(platform, path):
 
     library = _Library(path)
     _register_own_of_jaxlib(library)
-    # Handlers are asked for the types of their states as they are registered.
-    xla_client.register_custom_type_handler(platform, library.register_type)
+    # Handlers are asked for the types of their states as they are registered. Before 0.9 JAX had
+    # another name for the function.
+    set_types = getattr(xla_client, 'register_custom_type_handler', None)
+    if not set_types:
+        set_types = xla_client.register_custom_type_id_handler
+    set_types(platform, library.register_type)
     xla_client.register_custom_call_handler(platform, library.register_target)
