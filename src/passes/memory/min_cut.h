@@ -1,6 +1,7 @@
 // Minimum cuts of directed graphs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
