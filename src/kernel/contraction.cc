@@ -151,8 +151,7 @@ std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, NodeI
           loads.push_back(p.load);
           break;
         }
-        p.ops += 1;
-        p.heavy = p.heavy || IsExpensive(node.opcode);
+        p.ops += IsExpensive(node.opcode) ? kHeavyOps : 1;
         work.insert(work.end(), node.operands.begin(), node.operands.end());
         break;
       case Node::Kind::kIndex:
@@ -171,6 +170,7 @@ std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, NodeI
   if (!p.half.valid()) p.place = stage.nodes[load].index;
   std::erase(loads, p.load);
   p.others = std::move(loads);
+  p.ops += kSpreadOps * std::ssize(p.others);
   if (!p.others.empty() && !FindAxes(kernel, stage, p)) return std::nullopt;
   return p;
 }
@@ -452,9 +452,10 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
     std::swap(c.m_variable, c.n_variable);
   }
   if (c.a_prologue && c.a_prologue->half.valid()) return std::nullopt;
-  if (c.b_prologue && c.b_prologue->half.valid()) {
+  if (c.b_prologue) {
+    p.b_ops = c.b_prologue->ops;
     p.b_half = c.b_prologue->half_type;
-    if (!TakesHalves(p, cpu)) return std::nullopt;
+    if (p.HasHalves() && !TakesHalves(p, cpu)) return std::nullopt;
   }
   return c;
 }

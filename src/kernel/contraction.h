@@ -11,6 +11,10 @@
 
 namespace kiln::kernel {
 
+// Of a prologue, in cheap ops: an expensive one, and to find and load a number that is another one
+// for each row or column.
+inline constexpr int64_t kHeavyOps = 16, kSpreadOps = 3;
+
 // How an element of an operand comes from one that is loaded: stage 0's node `node`, made of the
 // load `load`, of constants, and of numbers that several elements have in common, `others` being
 // the loads of these. They are found by the place of the element in its array: `axes` are the
@@ -30,9 +34,7 @@ struct Prologue {
     int64_t stride;
   };
   std::vector<Axis> axes;
-  // Ops on each element.
-  int64_t ops = 0;
-  bool heavy = false;  // one of them is worth many
+  int64_t ops = 0;  // on each element, in cheap ones
 };
 
 // C[m, n] = sum over k of A[m, k] * B[k, n]. Vectors run along n, so the operands' roles are chosen

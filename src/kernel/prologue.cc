@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/integers.h"
+#include "kernel/contraction.h"
 #include "kernel/schedule/scheduler.h"
 
 namespace kiln::kernel {
@@ -11,8 +12,6 @@ namespace {
 using ir::Instruction;
 
 constexpr int64_t kMaxOps = 12;
-// To find a number that is another one for each row or column, and to load it.
-constexpr int64_t kSpreadOps = 3;
 
 // The same for all elements.
 bool IsUniform(const Instruction& i) {

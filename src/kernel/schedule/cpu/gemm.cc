@@ -13,6 +13,11 @@ bool IsConverted(const GemmProblem& p, const GemmSchedule& s) {
   return s.unit == GemmUnit::kElement && ByteWidth(p.TypeOfB()) < ByteWidth(p.type);
 }
 
+// Whether so many tiles, each of which computes B anew, take longer than one that packs it.
+bool IsMadeTooOften(const GemmProblem& p, int64_t tiles) {
+  return tiles > 1 && p.b_ops * tiles > kMaxVectorWork;
+}
+
 // Windows overlap: packed they would take several times the memory.
 bool MayPackA(const GemmProblem& p) { return p.may_pack_a && p.IsLinearA(); }
 
@@ -159,6 +164,24 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   }
 }
 
+struct InnerTile {
+  int mr = 1, nr = 1;
+};
+
+// Accumulators, the rows' vectors and one of a column fit the registers; beside bytes whose signs
+// change, the rows' own sums.
+InnerTile InnerTileOf(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
+  const bool flips = FlipsBytes(p, s.unit);
+  const bool adds = !s.fma || s.unit == GemmUnit::kS16Pair;
+  const int registers = cpu.vector_registers - (adds || flips ? 2 : 1);
+  const int most = static_cast<int>(std::min<int64_t>({8, s.lanes, p.n}));
+  InnerTile tile;
+  while (2 * tile.nr <= (p.m <= 2 ? most : std::min(most, 4))) tile.nr *= 2;
+  const int rows = std::min(registers / (tile.nr + (flips ? 2 : 1)), 8);
+  tile.mr = static_cast<int>(CeilDiv(p.m, CeilDiv(p.m, rows)));
+  return tile;
+}
+
 // Few rows or few columns, whose operands are contiguous along k: packing would cost more than it
 // brings.
 bool PrefersInner(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
@@ -166,7 +189,7 @@ bool PrefersInner(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedu
   const int64_t lanes = s.lanes * s.group();
   if (!along_k || !p.k_outer.empty() || p.k < 2 * lanes) return false;
   if (p.n == 1) return true;
-  if (p.b_n == 1) return false;
+  if (p.b_n == 1 || IsMadeTooOften(p, CeilDiv(p.m, InnerTileOf(cpu, p, s).mr))) return false;
   if (p.b_constant) return p.m <= (IsConverted(p, s) ? 8 : 4);
   return p.m <= 8 || (p.m <= 24 && p.k >= 16 * lanes);
 }
@@ -174,16 +197,9 @@ bool PrefersInner(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedu
 void ChooseInner(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   s.kind = GemmKind::kInner;
   s.kc = p.k;
-  // Accumulators, the rows' vectors and one of a column fit the registers; beside bytes whose signs
-  // change, the rows' own sums.
-  const bool flips = FlipsBytes(p, s.unit);
-  const bool adds = !s.fma || s.unit == GemmUnit::kS16Pair;
-  const int registers = cpu.vector_registers - (adds || flips ? 2 : 1);
-  const int most = static_cast<int>(std::min<int64_t>({8, s.lanes, p.n}));
-  s.nr = 1;
-  while (2 * s.nr <= (p.m <= 2 ? most : std::min(most, 4))) s.nr *= 2;
-  const int rows = std::min(registers / (s.nr + (flips ? 2 : 1)), 8);
-  s.mr = static_cast<int>(CeilDiv(p.m, CeilDiv(p.m, rows)));
+  const InnerTile tile = InnerTileOf(cpu, p, s);
+  s.mr = tile.mr;
+  s.nr = tile.nr;
   // Some 64 kB of B stay in the cache until all rows have met them.
   s.nv = static_cast<int>(std::min<int64_t>(2, CeilDiv(p.n, s.lanes)));
   s.block_m = CeilDiv(p.m, s.mr);
@@ -257,9 +273,10 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
   const bool b_constant = p.b_constant && !(IsConverted(p, s) && rows <= 8);
   const bool in_order = (p.b_n == 1 || p.n == 1) && s.unit == GemmUnit::kElement;
   const bool masked = p.n % s.lanes != 0 && !cpu.has_masks;
-  // Operands converted by many tiles are packed; narrow integers are cheaper to multiply if
-  // recognisable.
-  const bool again = IsConverted(p, s) && IsFloat(p.type) && m_tiles > 3;
+  // Operands computed or converted by many tiles are packed; narrow integers are cheaper to
+  // multiply if recognisable.
+  const bool again =
+      IsMadeTooOften(p, m_tiles) || (IsConverted(p, s) && IsFloat(p.type) && m_tiles > 3);
   if (in_order && !again && !(masked && (m_tiles > 2 || cpu.vector_bytes < 32))) {
     const bool wide = HasWideVectors(cpu);
     const bool shares_sets = p.b_k * bytes % kSetBytes == 0 && k * kSetBytes > cpu.l1_bytes;
@@ -443,6 +460,7 @@ GemmProblem GemmProblem::Transposed() const {
   for (GemmBatchDimension& d : t.batch) std::swap(d.a, d.b);
   for (GemmSumLevel& level : t.k_outer) std::swap(level.a, level.b);
   t.b_constant = false;
+  t.b_ops = 0;
   return t;
 }
 
@@ -499,6 +517,7 @@ std::string GemmProblem::ToString() const {
     out += Cat(" factors ", TypeName(FactorOfA()), " and ", TypeName(FactorOfB()));
   }
   if (HasHalves()) out += Cat(" b of ", TypeName(b_half), " in halves");
+  if (b_ops > 0) out += Cat(" b by ", b_ops, " ops");
   if (a_first != 0 || b_first != 0) out += Cat(" from ", a_first, " and ", b_first);
   if (b_constant) out += " b constant";
   return out;

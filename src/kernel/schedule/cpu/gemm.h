@@ -36,6 +36,9 @@ bool HasGemm(ElementType type);
 // multiplies, and masks.
 bool HasWideVectors(const target::Cpu& cpu);
 
+// Ops on a vector of an operand, times how often a gemm reads it, that cost little beside the gemm.
+inline constexpr int64_t kMaxVectorWork = 16;
+
 struct GemmProblem {
   ElementType type = ElementType::kF32;  // of products, sums and C; see HasGemm
   // The types of A and B in memory, if different: they are converted while packing or, in place, on
@@ -48,6 +51,8 @@ struct GemmProblem {
   // Where there are two elements of B in each byte, the first in its lower half: their type. B's
   // strides are those of elements then.
   ElementType b_half = ElementType::kInvalid;
+  // Of B that is computed from what is in memory: about how many cheap ops an element of it takes.
+  int64_t b_ops = 0;
   int64_t m = 1;
   int64_t n = 1;
   int64_t k = 1;

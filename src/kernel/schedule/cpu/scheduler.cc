@@ -64,27 +64,27 @@ constexpr int64_t kMinColumns = 64;
 // Transformed tiles are in the last cache, and filters in memory.
 constexpr double kTileBytesPerCycle = 8, kFilterBytesPerCycle = 4;
 
-// Ops on an element, or on a vector of them, times how often the gemm reads it, beside the gemm
-// itself.
-constexpr int64_t kMaxWork = 4, kMaxVectorWork = 16;
+// Ops on an element, where they are not on vectors, times how often the gemm reads it.
+constexpr int64_t kMaxWork = 4;
 
 // The arrays of the smallest epilogue that is faster behind its gemm: RMSProp reads and writes two.
 constexpr int64_t kCrowd = 4;
 
-// How often the gemm loads each element of an operand from where it is not packed, and whether it
-// does so in vectors.
+// How often the gemm loads each element of an operand, computed by so many ops, from where it is
+// not packed, and whether it does so in vectors.
 struct Reads {
   int64_t times = int64_t{1} << 40;
   bool vectors = false;
 };
-Reads ReadsOf(const ir::Instruction& dot, int operand, const target::Cpu& cpu) {
+Reads ReadsOf(const ir::Instruction& dot, int operand, int64_t ops, const target::Cpu& cpu) {
   auto kernel = BuildKernel(GroupOf(dot), "reads");
   if (!kernel.ok()) return {};
   auto c = AsContraction(*kernel, cpu);
   if (!c || c->a_param == c->b_param) return {};
+  const bool is_a = c->a_param == ParamId(operand);
+  if (!is_a) c->problem.b_ops = ops;
   auto schedule = ChooseGemmSchedule(cpu, c->problem);
   if (!schedule.ok()) return {};
-  bool is_a = c->a_param == ParamId(operand);
   if (schedule->kind == GemmKind::kInner) {
     return {is_a ? (c->problem.n + schedule->nr - 1) / schedule->nr : schedule->m_tiles, true};
   }
@@ -166,7 +166,7 @@ KernelSchedule CpuScheduler::ScheduleBundle(
 
 bool CpuScheduler::ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
                                 bool heavy) const {
-  const Reads reads = ReadsOf(dot, operand, cpu_);
+  const Reads reads = ReadsOf(dot, operand, heavy ? ops + kHeavyOps : ops, cpu_);
   const int64_t most = reads.vectors ? kMaxVectorWork : kMaxWork;
   return reads.times <= 1 || (!heavy && ops * reads.times <= most);
 }

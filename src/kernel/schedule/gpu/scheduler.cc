@@ -4,6 +4,7 @@
 
 #include "base/integers.h"
 #include "kernel/build.h"
+#include "kernel/contraction.h"
 #include "kernel/schedule/gpu/gemm.h"
 #include "kernel/schedule/gpu/nest.h"
 
@@ -11,7 +12,7 @@ namespace kiln::kernel {
 namespace {
 
 // An op on an element takes about a fiftieth of the time to store and reload it.
-constexpr int64_t kMaxWork = 48, kHeavyOps = 16;
+constexpr int64_t kMaxWork = 48;
 
 // Every tile of the result reads its operands' pieces anew.
 int64_t ReadsOf(const ir::Instruction& dot, int operand, const target::Gpu& gpu) {
