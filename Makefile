@@ -14,6 +14,9 @@ CMAKE_ARGS ?=
 SECONDS ?= 60
 # How many cases JAX generates of each parametrised test.
 JAX_CASES ?= 10
+# Of the last year; a Python has some of them: 3.11 those below 0.11, 3.13 all.
+JAX_VERSIONS ?= 0.8.3 0.9.2 0.10.2 0.11.2 0.12.0
+JAX_PYTHON ?= /usr/bin/python3
 # The first seed of random programs: another one each day.
 FUZZ_SEED ?= $(shell echo $$(($$(date +%s) / 86400 * 1000000)))
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -45,7 +48,7 @@ ninja := ninja -C $(B) -j $(JOBS)
 run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
   -j $(JOBS) $(1) $(TEST_ARGS)
 
-.PHONY: all build demo test test-all bench bench-peers bench-training bench-jax bench-images bench-workloads gpu-bundle run-time fuzz conformance jax-test jax-wheel docs install format check clean help
+.PHONY: all build demo test test-all bench bench-peers bench-training bench-jax bench-images bench-workloads gpu-bundle run-time fuzz conformance jax-test jax-versions jax-wheel docs install format check clean help
 .DEFAULT_GOAL := build
 
 all: build
@@ -177,6 +180,15 @@ jax-test: | $(B)/ ## run JAX's own tests of KILN_CONFORMANCE_DIR on Kiln and on 
 	@/usr/bin/python3 bindings/jax/tests/conformance/environment.py $(B)/jax docs/jax.md
 	@/usr/bin/python3 bindings/jax/tests/conformance/run.py --python $(abspath $(B))/jax/bin/python \
 	  --plugin $(jax_plugin) --out $(B)/jax-tests --cases $(JAX_CASES) --write docs/jax.md $(JAX_ARGS)
+
+jax-versions: | $(B)/ ## run the tests of JAX's plugin with each of JAX_VERSIONS, which JAX_PYTHON can have
+	@$(packages) test jax
+	@$(call configure,-DKILN_BUILD_TESTS=ON)
+	@$(ninja) kiln_pjrt
+	@for version in $(JAX_VERSIONS); do environment=$(abspath $(B))/jax-$$version; \
+	  $(JAX_PYTHON) bindings/jax/tests/conformance/environment.py $$environment jax==$$version && \
+	  KILN_TEST_PYTHON=$$environment/bin/python ctest --test-dir $(B) -R '^bindings.jax.*' \
+	    -E 'table|torch_xla|conformance' --output-on-failure || exit 1; done
 
 jax-wheel: | $(B)/ ## make build/kiln_jax-VERSION-....whl: the package for Python with which JAX runs on Kiln
 	@$(packages) build jax

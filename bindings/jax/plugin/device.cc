@@ -1,9 +1,16 @@
 #include "plugin/device.h"
 
 #include <cstring>
+#include <iterator>
 
 #include "plugin/client.h"
 #include "plugin/error.h"
+
+/** A kind of memory, of all devices. */
+struct PJRT_MemoryDescription {
+  int kind_id;
+  const char* kind;
+};
 
 namespace kiln_jax {
 
@@ -38,6 +45,24 @@ PJRT_Error* DeviceDescriptionDebugString(PJRT_DeviceDescription_DebugString_Args
 PJRT_Error* DeviceDescriptionToString(PJRT_DeviceDescription_ToString_Args* args) {
   args->to_string = args->device_description->to_string.c_str();
   args->to_string_size = args->device_description->to_string.size();
+  return nullptr;
+}
+
+PJRT_Error* DeviceDescriptionMemories(PJRT_DeviceDescription_MemoryDescriptions_Args* args) {
+  static const PJRT_MemoryDescription kinds[] = {
+      {0, kMemoryKinds[0]}, {1, kMemoryKinds[1]}, {2, kMemoryKinds[2]}};
+  static const PJRT_MemoryDescription* const list[] = {&kinds[0], &kinds[1], &kinds[2]};
+  static_assert(std::size(list) == kMemoryKindCount);
+  args->memory_descriptions = list;
+  args->num_memory_descriptions = kMemoryKindCount;
+  args->default_memory_index = 0;
+  return nullptr;
+}
+
+PJRT_Error* MemoryDescriptionKind(PJRT_MemoryDescription_Kind_Args* args) {
+  args->kind = args->memory_description->kind;
+  args->kind_size = std::strlen(args->kind);
+  args->kind_id = args->memory_description->kind_id;
   return nullptr;
 }
 

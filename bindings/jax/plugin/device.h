@@ -4,6 +4,7 @@
 #define KILN_JAX_PLUGIN_DEVICE_H_
 
 #include "plugin/api/client.h"
+#include "plugin/api/layouts.h"
 
 namespace kiln_jax {
 
@@ -13,6 +14,8 @@ PJRT_Error* DeviceDescriptionAttributes(PJRT_DeviceDescription_Attributes_Args* 
 PJRT_Error* DeviceDescriptionKind(PJRT_DeviceDescription_Kind_Args* args);
 PJRT_Error* DeviceDescriptionDebugString(PJRT_DeviceDescription_DebugString_Args* args);
 PJRT_Error* DeviceDescriptionToString(PJRT_DeviceDescription_ToString_Args* args);
+PJRT_Error* DeviceDescriptionMemories(PJRT_DeviceDescription_MemoryDescriptions_Args* args);
+PJRT_Error* MemoryDescriptionKind(PJRT_MemoryDescription_Kind_Args* args);
 PJRT_Error* DeviceGetDescription(PJRT_Device_GetDescription_Args* args);
 PJRT_Error* DeviceIsAddressable(PJRT_Device_IsAddressable_Args* args);
 PJRT_Error* DeviceLocalHardwareId(PJRT_Device_LocalHardwareId_Args* args);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "plugin/buffer.h"
+#include "plugin/device.h"
 #include "plugin/error.h"
 #include "plugin/profiler.h"
 #include "plugin/program.h"
@@ -220,8 +221,13 @@ const void* Extensions() {
       &Entry<PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, TopologyDefault>,
       &Entry<PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, OfOutputs>,
       &Entry<PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args, OfParameters>};
+  static PJRT_MemoryDescriptions_Extension memories = {
+      {sizeof(PJRT_MemoryDescriptions_Extension), PJRT_Extension_Type_MemoryDescriptions,
+       &layouts.base},
+      &Entry<PJRT_DeviceDescription_MemoryDescriptions_Args, DeviceDescriptionMemories>,
+      &Entry<PJRT_MemoryDescription_Kind_Args, MemoryDescriptionKind>};
   static PJRT_Shardings_Extension shardings = {
-      {sizeof(PJRT_Shardings_Extension), PJRT_Extension_Type_Shardings, &layouts.base},
+      {sizeof(PJRT_Shardings_Extension), PJRT_Extension_Type_Shardings, &memories.base},
       &Entry<PJRT_Shardings_PJRT_Executable_ParameterShardings_Args, ParameterShardings>,
       &Entry<PJRT_Shardings_PJRT_Executable_OutputShardings_Args, OutputShardings>};
   static PJRT_Profiler_Extension profiler = {

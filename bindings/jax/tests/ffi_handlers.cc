@@ -147,6 +147,27 @@ ffi::Error Increment(ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y) {
   return ffi::Error::Success();
 }
 
+#if XLA_FFI_API_MINOR >= 5
+// What an execution can have beside its arrays, and Kiln's has not: options, and extensions.
+struct Absent {
+  static constexpr const char* kName = "absent";
+  static constexpr int64_t kExtensionType = 1234;
+  static constexpr int32_t kMajorVersion = 1, kMinorVersion = 0;
+  struct CExtension {
+    XLA_FFI_Extension base;
+  };
+  using Type = int;
+  static Type Create(const XLA_FFI_Api*, const CExtension*) { return 1; }
+};
+
+ffi::Error Additions(ffi::Context context, ffi::Dictionary options, ffi::ResultBuffer<ffi::S64> y) {
+  y->typed_data()[0] = static_cast<int64_t>(options.size());
+  auto absent = context.get<ffi::Extension<Absent>>();
+  if (absent.has_value()) return ffi::Error::Internal("there is an extension");
+  return ffi::Error(ffi::ErrorCode::kNotFound, absent.error().message());
+}
+#endif
+
 std::atomic<int64_t> effects = 0;
 
 ffi::Error Effect(ffi::Buffer<ffi::S64> x) {
@@ -192,6 +213,12 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(
     increment, Increment,
     ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(effect, Effect, ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::S64>>());
+
+#if XLA_FFI_API_MINOR >= 5
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    additions, Additions,
+    ffi::Ffi::Bind().Ctx<ffi::Context>().Ctx<ffi::CustomOptions>().Ret<ffi::Buffer<ffi::S64>>());
+#endif
 
 // Functions without the interface, in its three older forms.
 extern "C" void original(void* out, const void** in) {

@@ -1,6 +1,17 @@
 // Sizes and offsets of the interface of foreign functions, in the header that KILN_TEST_HEADER
-// names: the plugin's or jaxlib's. ffi_test.py compares what both print.
+// names: the plugin's or jaxlib's. ffi_test.py compares what both print. An older header has other
+// names, and lacks additions.
 #include KILN_TEST_HEADER
+#if XLA_FFI_API_MINOR < 4
+#define XLA_FFI_InternalExtension XLA_FFI_Extension_Base
+#define XLA_FFI_Error_GetDetails XLA_FFI_Error_GetMessage
+#define XLA_FFI_Error_GetDetails_Args XLA_FFI_Error_GetMessage_Args
+#define XLA_FFI_InvokeContext_Get XLA_FFI_ExecutionContext_Get
+#define XLA_FFI_InvokeContext_Get_Args XLA_FFI_ExecutionContext_Get_Args
+#endif
+#if XLA_FFI_API_MINOR < 3
+#define KilnFfiStateArgsOf02 XLA_FFI_State_Get_Args
+#endif
 
 #include <cstddef>
 #include <cstdio>
@@ -12,10 +23,10 @@
 #define NUMBER(name) std::printf("%s %zu\n", #name, static_cast<size_t>(name))
 
 int main() {
-  SIZE(XLA_FFI_Extension_Base);
-  FIELD(XLA_FFI_Extension_Base, struct_size);
-  FIELD(XLA_FFI_Extension_Base, type);
-  FIELD(XLA_FFI_Extension_Base, next);
+  SIZE(XLA_FFI_InternalExtension);
+  FIELD(XLA_FFI_InternalExtension, struct_size);
+  FIELD(XLA_FFI_InternalExtension, type);
+  FIELD(XLA_FFI_InternalExtension, next);
   SIZE(XLA_FFI_Api_Version);
   FIELD(XLA_FFI_Api_Version, struct_size);
   FIELD(XLA_FFI_Api_Version, extension_start);
@@ -26,11 +37,10 @@ int main() {
   FIELD(XLA_FFI_Error_Create_Args, extension_start);
   FIELD(XLA_FFI_Error_Create_Args, message);
   FIELD(XLA_FFI_Error_Create_Args, errc);
-  SIZE(XLA_FFI_Error_GetMessage_Args);
-  FIELD(XLA_FFI_Error_GetMessage_Args, struct_size);
-  FIELD(XLA_FFI_Error_GetMessage_Args, extension_start);
-  FIELD(XLA_FFI_Error_GetMessage_Args, error);
-  FIELD(XLA_FFI_Error_GetMessage_Args, message);
+  FIELD(XLA_FFI_Error_GetDetails_Args, struct_size);
+  FIELD(XLA_FFI_Error_GetDetails_Args, extension_start);
+  FIELD(XLA_FFI_Error_GetDetails_Args, error);
+  FIELD(XLA_FFI_Error_GetDetails_Args, message);
   SIZE(XLA_FFI_Error_Destroy_Args);
   FIELD(XLA_FFI_Error_Destroy_Args, struct_size);
   FIELD(XLA_FFI_Error_Destroy_Args, extension_start);
@@ -100,44 +110,26 @@ int main() {
   FIELD(XLA_FFI_CallFrame, rets);
   FIELD(XLA_FFI_CallFrame, attrs);
   FIELD(XLA_FFI_CallFrame, future);
-  SIZE(XLA_FFI_Handler_Bundle);
   FIELD(XLA_FFI_Handler_Bundle, instantiate);
   FIELD(XLA_FFI_Handler_Bundle, prepare);
   FIELD(XLA_FFI_Handler_Bundle, initialize);
   FIELD(XLA_FFI_Handler_Bundle, execute);
-  SIZE(XLA_FFI_Handler_Register_Args);
   FIELD(XLA_FFI_Handler_Register_Args, struct_size);
   FIELD(XLA_FFI_Handler_Register_Args, extension_start);
   FIELD(XLA_FFI_Handler_Register_Args, name);
   FIELD(XLA_FFI_Handler_Register_Args, platform);
-  FIELD(XLA_FFI_Handler_Register_Args, bundle);
-  FIELD(XLA_FFI_Handler_Register_Args, traits);
   SIZE(XLA_FFI_Type_Register_Args);
   FIELD(XLA_FFI_Type_Register_Args, struct_size);
   FIELD(XLA_FFI_Type_Register_Args, extension_start);
   FIELD(XLA_FFI_Type_Register_Args, name);
   FIELD(XLA_FFI_Type_Register_Args, type_id);
   FIELD(XLA_FFI_Type_Register_Args, type_info);
-  SIZE(XLA_FFI_ExecutionContext_Get_Args);
-  FIELD(XLA_FFI_ExecutionContext_Get_Args, struct_size);
-  FIELD(XLA_FFI_ExecutionContext_Get_Args, extension_start);
-  FIELD(XLA_FFI_ExecutionContext_Get_Args, ctx);
-  FIELD(XLA_FFI_ExecutionContext_Get_Args, type_id);
-  FIELD(XLA_FFI_ExecutionContext_Get_Args, data);
-  SIZE(XLA_FFI_State_Set_Args);
-  FIELD(XLA_FFI_State_Set_Args, struct_size);
-  FIELD(XLA_FFI_State_Set_Args, extension_start);
-  FIELD(XLA_FFI_State_Set_Args, ctx);
-  FIELD(XLA_FFI_State_Set_Args, stage);
-  FIELD(XLA_FFI_State_Set_Args, type_id);
-  FIELD(XLA_FFI_State_Set_Args, state);
-  SIZE(XLA_FFI_State_Get_Args);
-  FIELD(XLA_FFI_State_Get_Args, struct_size);
-  FIELD(XLA_FFI_State_Get_Args, extension_start);
-  FIELD(XLA_FFI_State_Get_Args, ctx);
-  FIELD(XLA_FFI_State_Get_Args, stage);
-  FIELD(XLA_FFI_State_Get_Args, type_id);
-  FIELD(XLA_FFI_State_Get_Args, state);
+  SIZE(XLA_FFI_InvokeContext_Get_Args);
+  FIELD(XLA_FFI_InvokeContext_Get_Args, struct_size);
+  FIELD(XLA_FFI_InvokeContext_Get_Args, extension_start);
+  FIELD(XLA_FFI_InvokeContext_Get_Args, ctx);
+  FIELD(XLA_FFI_InvokeContext_Get_Args, type_id);
+  FIELD(XLA_FFI_InvokeContext_Get_Args, data);
   SIZE(XLA_FFI_Stream_Get_Args);
   FIELD(XLA_FFI_Stream_Get_Args, struct_size);
   FIELD(XLA_FFI_Stream_Get_Args, extension_start);
@@ -185,18 +177,17 @@ int main() {
   SIZE(XLA_FFI_Metadata_Extension);
   FIELD(XLA_FFI_Metadata_Extension, extension_base);
   FIELD(XLA_FFI_Metadata_Extension, metadata);
-  SIZE(XLA_FFI_Api);
   FIELD(XLA_FFI_Api, struct_size);
   FIELD(XLA_FFI_Api, extension_start);
   FIELD(XLA_FFI_Api, api_version);
   FIELD(XLA_FFI_Api, internal_api);
   FIELD(XLA_FFI_Api, XLA_FFI_Error_Create);
-  FIELD(XLA_FFI_Api, XLA_FFI_Error_GetMessage);
+  FIELD(XLA_FFI_Api, XLA_FFI_Error_GetDetails);
   FIELD(XLA_FFI_Api, XLA_FFI_Error_Destroy);
   FIELD(XLA_FFI_Api, XLA_FFI_Handler_Register);
   FIELD(XLA_FFI_Api, XLA_FFI_Stream_Get);
   FIELD(XLA_FFI_Api, XLA_FFI_Type_Register);
-  FIELD(XLA_FFI_Api, XLA_FFI_ExecutionContext_Get);
+  FIELD(XLA_FFI_Api, XLA_FFI_InvokeContext_Get);
   FIELD(XLA_FFI_Api, XLA_FFI_State_Set);
   FIELD(XLA_FFI_Api, XLA_FFI_State_Get);
   FIELD(XLA_FFI_Api, XLA_FFI_DeviceMemory_Allocate);
@@ -225,5 +216,62 @@ int main() {
   NUMBER(XLA_FFI_ExecutionStage_PREPARE);
   NUMBER(XLA_FFI_ExecutionStage_INITIALIZE);
   NUMBER(XLA_FFI_ExecutionStage_EXECUTE);
+#if XLA_FFI_API_MINOR < 3 || defined(KILN_JAX_PLUGIN_FFI_API_H_)
+  SIZE(KilnFfiStateArgsOf02);
+  FIELD(KilnFfiStateArgsOf02, struct_size);
+  FIELD(KilnFfiStateArgsOf02, extension_start);
+  FIELD(KilnFfiStateArgsOf02, ctx);
+  FIELD(KilnFfiStateArgsOf02, type_id);
+  FIELD(KilnFfiStateArgsOf02, state);
+#endif
+#if XLA_FFI_API_MINOR >= 3
+  SIZE(XLA_FFI_State_Set_Args);
+  FIELD(XLA_FFI_State_Set_Args, struct_size);
+  FIELD(XLA_FFI_State_Set_Args, extension_start);
+  FIELD(XLA_FFI_State_Set_Args, ctx);
+  FIELD(XLA_FFI_State_Set_Args, stage);
+  FIELD(XLA_FFI_State_Set_Args, type_id);
+  FIELD(XLA_FFI_State_Set_Args, state);
+  SIZE(XLA_FFI_State_Get_Args);
+  FIELD(XLA_FFI_State_Get_Args, struct_size);
+  FIELD(XLA_FFI_State_Get_Args, extension_start);
+  FIELD(XLA_FFI_State_Get_Args, ctx);
+  FIELD(XLA_FFI_State_Get_Args, stage);
+  FIELD(XLA_FFI_State_Get_Args, type_id);
+  FIELD(XLA_FFI_State_Get_Args, state);
+#endif
+#if XLA_FFI_API_MINOR >= 4
+  SIZE(XLA_FFI_Error_GetDetails_Args);
+  FIELD(XLA_FFI_Error_GetDetails_Args, errc);
+  SIZE(XLA_FFI_Handler_Bundle);
+  FIELD(XLA_FFI_Handler_Bundle, record);
+  SIZE(XLA_FFI_Handler_Register_Args);
+  FIELD(XLA_FFI_Handler_Register_Args, bundle);
+  FIELD(XLA_FFI_Handler_Register_Args, traits);
+  SIZE(XLA_FFI_ExtensionId);
+  FIELD(XLA_FFI_ExtensionId, extension_type);
+  FIELD(XLA_FFI_ExtensionId, major_version);
+  FIELD(XLA_FFI_ExtensionId, minor_version);
+  SIZE(XLA_FFI_Extension);
+  FIELD(XLA_FFI_Extension, struct_size);
+  FIELD(XLA_FFI_Extension, id);
+  FIELD(XLA_FFI_Extension, next);
+  SIZE(XLA_FFI_InvokeContext_FindExtension_Args);
+  FIELD(XLA_FFI_InvokeContext_FindExtension_Args, struct_size);
+  FIELD(XLA_FFI_InvokeContext_FindExtension_Args, extension_start);
+  FIELD(XLA_FFI_InvokeContext_FindExtension_Args, ctx);
+  FIELD(XLA_FFI_InvokeContext_FindExtension_Args, extension_type);
+  FIELD(XLA_FFI_InvokeContext_FindExtension_Args, extension);
+  FIELD(XLA_FFI_Api, XLA_FFI_InvokeContext_FindExtension);
+#endif
+#if XLA_FFI_API_MINOR >= 5
+  SIZE(XLA_FFI_CustomOptions_Get_Args);
+  FIELD(XLA_FFI_CustomOptions_Get_Args, struct_size);
+  FIELD(XLA_FFI_CustomOptions_Get_Args, extension_start);
+  FIELD(XLA_FFI_CustomOptions_Get_Args, ctx);
+  FIELD(XLA_FFI_CustomOptions_Get_Args, attrs);
+  FIELD(XLA_FFI_Api, XLA_FFI_CustomOptions_Get);
+  SIZE(XLA_FFI_Api);
+#endif
   return 0;
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # usage: run.sh PYTHON OTHER TEST ARGUMENT...
-# Runs a test with PYTHON, or, where that is empty, with OTHER; exit code 77 without both.
-python=${1:-$2}
+# Runs a test with the Python of KILN_TEST_PYTHON, with PYTHON or with OTHER: the first that is named.
+# Exit code 77 without it.
+python=${KILN_TEST_PYTHON:-${1:-$2}}
 if [ ! -x "$python" ]; then
   echo "skipped: no Python with JAX: KILN_JAX_PYTHON can name one, make jax-test makes one"
   exit 77

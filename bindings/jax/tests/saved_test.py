@@ -208,6 +208,9 @@ class TopologyTest(unittest.TestCase):
     def test_programs_for_this_machine(self):
         topology = jax.experimental.topologies.get_topology_desc(platform='kiln')
         self.assertEqual([d.device_kind for d in topology.devices], ['Kiln CPU'])
+        self.assertEqual({m.kind for m in topology.devices[0].addressable_memories()},
+                         {m.kind for m in jax.devices('kiln')[0].addressable_memories()})
+        self.assertEqual(topology.devices[0].default_memory().kind, 'device')
         sharding = jax.sharding.SingleDeviceSharding(topology.devices[0])
         shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding) for a in ARGUMENTS]
         compiled = jax.jit(step).lower(*shapes).compile()

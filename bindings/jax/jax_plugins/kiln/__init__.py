@@ -33,13 +33,14 @@ def initialize():
     """Registers the platform. JAX calls it once, in every process."""
     import jax
 
-    from . import cache, callbacks, dlpack, ffi
+    from . import cache, callbacks, dlpack, ffi, layouts
 
     named = (jax.config.jax_platforms or '').split(',')
     _register(PLATFORM, None)
     ffi.install(PLATFORM, library_path())
     dlpack.enable(PLATFORM)
     cache.install((PLATFORM, GPU_PLATFORM))
+    layouts.install((PLATFORM, GPU_PLATFORM))
     if GPU_PLATFORM in named:
         _register(GPU_PLATFORM, {'kiln_device': 'gpu'})
     callbacks.install((PLATFORM, GPU_PLATFORM))

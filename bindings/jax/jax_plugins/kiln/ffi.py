@@ -3,6 +3,7 @@
 import ctypes
 
 _STAGES = ('instantiate', 'prepare', 'initialize', 'execute')
+_OF_COMMAND_BUFFERS = 'record'  # a stage on GPUs alone
 _get_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
     ('PyCapsule_GetName', ctypes.pythonapi))
 _get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
@@ -31,7 +32,7 @@ class _Library:
         stage."""
         del platform, traits  # traits are of command buffers of GPUs
         stages = function if isinstance(function, dict) else {'execute': function}
-        unknown = set(stages) - set(_STAGES)
+        unknown = set(stages) - {*_STAGES, _OF_COMMAND_BUFFERS}
         if unknown:
             raise ValueError(f'{name}: unknown stages {sorted(unknown)}; expected {_STAGES}')
         handlers = (ctypes.c_void_p * len(_STAGES))(*(_address(stages.get(s)) for s in _STAGES))

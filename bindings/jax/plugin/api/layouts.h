@@ -1,5 +1,6 @@
 /** @file
- *  Extensions of the table: orders of elements in memory, and shardings of executables. */
+ *  Extensions of the table: orders of elements in memory, kinds of memory of devices that need not
+ *  be there, and shardings of executables. */
 #ifndef KILN_JAX_PLUGIN_API_LAYOUTS_H_
 #define KILN_JAX_PLUGIN_API_LAYOUTS_H_
 
@@ -7,10 +8,12 @@
 
 struct PJRT_Layouts_MemoryLayout;
 struct PJRT_Layouts_SerializedLayout;
+struct PJRT_MemoryDescription;
 
 enum PJRT_Extension_Type : uint32_t {
   PJRT_Extension_Type_Profiler = 1,
   PJRT_Extension_Type_Layouts = 4,
+  PJRT_Extension_Type_MemoryDescriptions = 6,
   PJRT_Extension_Type_Shardings = 19,
 };
 
@@ -89,6 +92,30 @@ struct PJRT_Layouts_Extension {
   PJRT_Error* (*topology_default)(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args* args);
   PJRT_Error* (*outputs)(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args* args);
   PJRT_Error* (*parameters)(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args* args);
+};
+
+struct PJRT_DeviceDescription_MemoryDescriptions_Args {
+  size_t struct_size;
+  void* extension_start;
+  PJRT_DeviceDescription* device_description;
+  const PJRT_MemoryDescription* const* memory_descriptions;
+  size_t num_memory_descriptions;
+  size_t default_memory_index;
+};
+
+struct PJRT_MemoryDescription_Kind_Args {
+  size_t struct_size;
+  void* extension_start;
+  const PJRT_MemoryDescription* memory_description;
+  const char* kind;
+  size_t kind_size;
+  int kind_id;
+};
+
+struct PJRT_MemoryDescriptions_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Error* (*memories)(PJRT_DeviceDescription_MemoryDescriptions_Args* args);
+  PJRT_Error* (*kind)(PJRT_MemoryDescription_Kind_Args* args);
 };
 
 struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {

@@ -127,7 +127,7 @@ class Buffers {
   size_t operands_ = 0;
 };
 
-XLA_FFI_CallFrame MakeFrame(XLA_FFI_ExecutionStage stage, XLA_FFI_ExecutionContext* context,
+XLA_FFI_CallFrame MakeFrame(XLA_FFI_ExecutionStage stage, XLA_FFI_InvokeContext* context,
                             const XLA_FFI_Attrs& attributes) {
   XLA_FFI_CallFrame frame = {};
   frame.struct_size = offsetof(XLA_FFI_CallFrame, future);  // what handlers expect
@@ -152,7 +152,7 @@ kiln_error* ExecuteTyped(const FfiTarget& target, const kiln_custom_call& call) 
   static std::atomic<int64_t> runs{0};
   auto* site = static_cast<CallSite*>(call.state);
   FfiState states[kFfiStages];
-  XLA_FFI_ExecutionContext context;
+  XLA_FFI_InvokeContext context;
   context.states[XLA_FFI_ExecutionStage_INSTANTIATE] = &site->state;
   context.states[XLA_FFI_ExecutionStage_PREPARE] = &states[XLA_FFI_ExecutionStage_PREPARE];
   context.states[XLA_FFI_ExecutionStage_INITIALIZE] = &states[XLA_FFI_ExecutionStage_INITIALIZE];
@@ -217,7 +217,7 @@ kiln_error* InstantiateFfiCall(void* user_data, const kiln_custom_call* call, vo
   try {
     auto site = std::make_unique<CallSite>();
     site->attributes = site->storage.Make(call->attributes, call->attribute_count);
-    XLA_FFI_ExecutionContext context;
+    XLA_FFI_InvokeContext context;
     context.states[XLA_FFI_ExecutionStage_INSTANTIATE] = &site->state;
     XLA_FFI_CallFrame frame =
         MakeFrame(XLA_FFI_ExecutionStage_INSTANTIATE, &context, site->attributes);

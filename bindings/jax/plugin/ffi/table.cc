@@ -2,6 +2,7 @@
 #include "plugin/ffi/table.h"
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -53,8 +54,11 @@ XLA_FFI_Error* ErrorCreate(XLA_FFI_Error_Create_Args* args) {
   }
 }
 
-void ErrorGetMessage(XLA_FFI_Error_GetMessage_Args* args) {
+void ErrorGetDetails(XLA_FFI_Error_GetDetails_Args* args) {
   args->message = args->error->message.c_str();
+  if (args->struct_size > offsetof(XLA_FFI_Error_GetDetails_Args, errc)) {
+    args->errc = args->error->code;
+  }
 }
 
 void ErrorDestroy(XLA_FFI_Error_Destroy_Args* args) { Destroy(args->error); }
@@ -91,29 +95,27 @@ XLA_FFI_Error* TypeRegister(XLA_FFI_Type_Register_Args* args) {
   return RegisterFfiType({args->name.ptr, args->name.len}, args->type_id, args->type_info);
 }
 
-XLA_FFI_Error* ExecutionContextGet(XLA_FFI_ExecutionContext_Get_Args* args) {
+XLA_FFI_Error* InvokeContextGet(XLA_FFI_InvokeContext_Get_Args* args) {
   return Make(XLA_FFI_Error_Code_NOT_FOUND,
               "the execution has no data of the type " + std::to_string(args->type_id->type_id));
 }
 
-FfiState* StateOf(XLA_FFI_ExecutionContext* context, XLA_FFI_ExecutionStage stage) {
+FfiState* StateOf(XLA_FFI_InvokeContext* context, XLA_FFI_ExecutionStage stage) {
   return stage < kFfiStages ? context->states[stage] : nullptr;
 }
 
-XLA_FFI_Error* StateSet(XLA_FFI_State_Set_Args* args) {
-  FfiState* state = StateOf(args->ctx, args->stage);
-  if (state == nullptr || args->stage == XLA_FFI_ExecutionStage_EXECUTE) {
+XLA_FFI_Error* SetState(FfiState* state, int64_t id, void* value) {
+  if (state == nullptr) {
     return Make(XLA_FFI_Error_Code_INVALID_ARGUMENT, "the stage cannot have a state");
   }
   if (state->is_set()) {
     return Make(XLA_FFI_Error_Code_FAILED_PRECONDITION, "the stage has a state already");
   }
-  const int64_t id = args->type_id->type_id;
   Types& types = AllTypes();
   std::lock_guard lock(types.mutex);
   for (const auto& [name, type] : types.by_name) {
     if (type.id != id) continue;
-    state->Set(id, type.deleter, args->state);
+    state->Set(id, type.deleter, value);
     return nullptr;
   }
   return Make(XLA_FFI_Error_Code_NOT_FOUND,
@@ -121,16 +123,38 @@ XLA_FFI_Error* StateSet(XLA_FFI_State_Set_Args* args) {
                   "; jax.ffi.register_ffi_type with platform=\"kiln\" registers it");
 }
 
-XLA_FFI_Error* StateGet(XLA_FFI_State_Get_Args* args) {
-  const FfiState* state = StateOf(args->ctx, args->stage);
+XLA_FFI_Error* GetState(const FfiState* state, int64_t id, void** value) {
   if (state == nullptr || !state->is_set()) {
     return Make(XLA_FFI_Error_Code_NOT_FOUND, "the stage has no state");
   }
-  if (state->type() != args->type_id->type_id) {
+  if (state->type() != id) {
     return Make(XLA_FFI_Error_Code_INVALID_ARGUMENT, "the stage's state is of another type");
   }
-  args->state = state->state();
+  *value = state->state();
   return nullptr;
+}
+
+/** The arguments of a handler of version 0.2, or NULL: they are shorter. */
+template <typename Args>
+KilnFfiStateArgsOf02* Older(Args* args) {
+  static_assert(sizeof(KilnFfiStateArgsOf02) < sizeof(Args));
+  return args->struct_size < sizeof(Args) ? reinterpret_cast<KilnFfiStateArgsOf02*>(args) : nullptr;
+}
+
+XLA_FFI_Error* StateSet(XLA_FFI_State_Set_Args* args) {
+  if (const KilnFfiStateArgsOf02* older = Older(args)) {
+    return SetState(StateOf(older->ctx, XLA_FFI_ExecutionStage_INSTANTIATE),
+                    older->type_id->type_id, older->state);
+  }
+  return SetState(StateOf(args->ctx, args->stage), args->type_id->type_id, args->state);
+}
+
+XLA_FFI_Error* StateGet(XLA_FFI_State_Get_Args* args) {
+  if (KilnFfiStateArgsOf02* older = Older(args)) {
+    return GetState(StateOf(older->ctx, XLA_FFI_ExecutionStage_INSTANTIATE),
+                    older->type_id->type_id, &older->state);
+  }
+  return GetState(StateOf(args->ctx, args->stage), args->type_id->type_id, &args->state);
 }
 
 XLA_FFI_Error* MemoryAllocate(XLA_FFI_DeviceMemory_Allocate_Args* args) {
@@ -191,6 +215,19 @@ XLA_FFI_Error* DeviceOrdinalGet(XLA_FFI_DeviceOrdinal_Get_Args* args) {
   return nullptr;
 }
 
+/** Nothing is attached to executions. */
+XLA_FFI_Error* FindExtension(XLA_FFI_InvokeContext_FindExtension_Args* args) {
+  args->extension = nullptr;
+  return nullptr;
+}
+
+/** Executions have no options of their own. */
+XLA_FFI_Error* CustomOptionsGet(XLA_FFI_CustomOptions_Get_Args* args) {
+  static const XLA_FFI_Attrs none = {sizeof(XLA_FFI_Attrs), nullptr, 0, nullptr, nullptr, nullptr};
+  args->attrs = &none;
+  return nullptr;
+}
+
 /** An entry of the table, whose exceptions are errors. */
 template <typename Args, XLA_FFI_Error* (*function)(Args*)>
 XLA_FFI_Error* Entry(Args* args) {
@@ -204,15 +241,15 @@ XLA_FFI_Error* Entry(Args* args) {
 XLA_FFI_Api MakeApi() {
   XLA_FFI_Api api = {};
   api.struct_size = sizeof api;
-  api.api_version = {sizeof(XLA_FFI_Api_Version), nullptr, 0, 3};
+  api.api_version = {sizeof(XLA_FFI_Api_Version), nullptr, XLA_FFI_API_MAJOR, XLA_FFI_API_MINOR};
   api.XLA_FFI_Error_Create = &ErrorCreate;
-  api.XLA_FFI_Error_GetMessage = &ErrorGetMessage;
+  api.XLA_FFI_Error_GetDetails = &ErrorGetDetails;
   api.XLA_FFI_Error_Destroy = &ErrorDestroy;
 #define KILN_JAX_SET(name, function) api.XLA_FFI_##name = &Entry<XLA_FFI_##name##_Args, function>
   KILN_JAX_SET(Handler_Register, HandlerRegister);
   KILN_JAX_SET(Stream_Get, StreamGet);
   KILN_JAX_SET(Type_Register, TypeRegister);
-  KILN_JAX_SET(ExecutionContext_Get, ExecutionContextGet);
+  KILN_JAX_SET(InvokeContext_Get, InvokeContextGet);
   KILN_JAX_SET(State_Set, StateSet);
   KILN_JAX_SET(State_Get, StateGet);
   KILN_JAX_SET(DeviceMemory_Allocate, MemoryAllocate);
@@ -224,6 +261,8 @@ XLA_FFI_Api MakeApi() {
   KILN_JAX_SET(Future_SetError, FutureSetError);
   KILN_JAX_SET(RunId_Get, RunIdGet);
   KILN_JAX_SET(DeviceOrdinal_Get, DeviceOrdinalGet);
+  KILN_JAX_SET(InvokeContext_FindExtension, FindExtension);
+  KILN_JAX_SET(CustomOptions_Get, CustomOptionsGet);
 #undef KILN_JAX_SET
   return api;
 }

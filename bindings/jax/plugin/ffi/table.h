@@ -39,7 +39,7 @@ class FfiState {
 }  // namespace kiln_jax
 
 /** One call: its states by the stage that made them. That of INSTANTIATE outlives the call. */
-struct XLA_FFI_ExecutionContext {
+struct XLA_FFI_InvokeContext {
   kiln_jax::FfiState* states[kFfiStages] = {};
   int64_t run_id = 0;
 };

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""usage: environment.py FOLDER PAGE
+"""usage: environment.py FOLDER PAGE|jax==VERSION
 
-Makes a virtual environment with the JAX that PAGE names ("jax==VERSION") and with what JAX's tests
-import, from the Python registry that pip is configured with, unless FOLDER holds one already. Without
-the registry it fails and leaves nothing.
+Makes a virtual environment with that version of JAX, or the one that PAGE names, and with what JAX's
+tests import, from the Python registry that pip is configured with, unless FOLDER holds one already.
+Without the registry it fails and leaves nothing.
 """
 
 import pathlib
@@ -16,8 +16,11 @@ PACKAGES = ['absl-py', 'hypothesis', 'portpicker', 'pytest', 'scipy']
 
 
 def main():
-    folder, page = (pathlib.Path(a).absolute() for a in sys.argv[1:])
-    version = re.search(r'\bjax==([\d.]*\d)', page.read_text(encoding='utf-8')).group(1)
+    folder = pathlib.Path(sys.argv[1]).absolute()
+    named = sys.argv[2]
+    if not named.startswith('jax=='):
+        named = pathlib.Path(named).read_text(encoding='utf-8')
+    version = re.search(r'\bjax==([\d.]*\d)', named).group(1)
     ready = folder / f'has-jax-{version}'
     if ready.exists():
         return 0
