@@ -211,7 +211,7 @@ def compare(arguments, names, reasons):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split('\n\n')[0], add_help=False)
     for option in ('plugin', 'out', 'write'):
-        parser.add_argument(f'--{option}')
+        parser.add_argument(f'--{option}', required=option != 'write')
     parser.add_argument('--python', default=sys.executable)
     for option, default in (('cases', 10), ('limit', 300), ('sample', 0), ('share', 1),
                             ('jobs', os.cpu_count())):
@@ -219,6 +219,10 @@ def main():
     parser.add_argument('--again', action='store_true')
     parser.add_argument('files', nargs='*')
     arguments = parser.parse_args()
+    # The tests run in another folder. A virtual environment's Python is a link that has to stay one.
+    arguments.plugin = os.path.abspath(arguments.plugin)
+    if os.sep in arguments.python:
+        arguments.python = os.path.abspath(arguments.python)
     folder = os.environ.get('KILN_CONFORMANCE_DIR')
     tests = pathlib.Path(folder or '') / 'jax' / 'tests'
     if not folder or not tests.is_dir():
