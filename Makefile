@@ -187,7 +187,7 @@ jax-versions: | $(B)/ ## run the tests of JAX's plugin with each of JAX_VERSIONS
 	@$(ninja) kiln_pjrt
 	@for version in $(JAX_VERSIONS); do environment=$(abspath $(B))/jax-$$version; \
 	  $(JAX_PYTHON) bindings/jax/tests/conformance/environment.py $$environment jax==$$version && \
-	  KILN_TEST_PYTHON=$$environment/bin/python ctest --test-dir $(B) -R '^bindings.jax.*' \
+	  KILN_TEST_PYTHON=$$environment/bin/python ctest --test-dir $(B) -R '^bindings.jax' \
 	    -E 'table|torch_xla|conformance' --output-on-failure || exit 1; done
 
 jax-wheel: | $(B)/ ## make build/kiln_jax-VERSION-....whl: the package for Python with which JAX runs on Kiln
@@ -211,9 +211,9 @@ format: ## format the sources
 	@$(packages) format
 	@/usr/bin/python3 tests/gate/format.py --fix .
 
-check: ## look at the sources without building: format, layers, layout, links
+check: ## look at the sources without building: format, layers, layout, links, names, pages
 	@$(packages) format
-	@for gate in format layers layout links; do \
+	@for gate in format layers layout links names pages; do \
 	  /usr/bin/python3 tests/gate/$$gate.py . || exit 1; done
 
 clean: ## remove what was built

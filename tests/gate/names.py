@@ -21,7 +21,8 @@ import sys
 SOURCE = r'(?:h|cc|c|def|py|hlo|md|sh|cmake|map)'
 # Files of others, and those that runs write.
 FOREIGN = {
-    'cuda.h', 'cupti.h', 'cublasLt.h', 'dlpack.h', 'stdint.h', 'math.h', 'stdio.h', 'string.h',
+    'cuda.h', 'cupti.h', 'cublasLt.h', 'dlpack.h', 'math.h', 'pjrt_c_api.h', 'stdint.h', 'stdio.h',
+    'string.h',
 }
 # What the CMake files call their programs.
 PROGRAM = re.compile(r'(?:add_executable|add_library|kiln_tool)\(\s*([\w.-]+)')

@@ -74,8 +74,7 @@ def install(platform, path):
     _register_own_of_jaxlib(library)
     # Handlers are asked for the types of their states as they are registered. Before 0.9 JAX had
     # another name for the function.
-    set_types = getattr(xla_client, 'register_custom_type_handler', None)
-    if not set_types:
-        set_types = xla_client.register_custom_type_id_handler
+    set_types = (getattr(xla_client, 'register_custom_type_handler', None) or
+                 xla_client.register_custom_type_id_handler)
     set_types(platform, library.register_type)
     xla_client.register_custom_call_handler(platform, library.register_target)
