@@ -20,7 +20,7 @@ except ImportError as error:
     sys.exit(77)
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import checkify, io_callback
+from jax.experimental import buffer_callback, checkify, io_callback
 
 KILN, CPU = jax.devices('kiln')[0], jax.devices('cpu')[0]
 
@@ -439,6 +439,79 @@ class NestingTest(unittest.TestCase):
 
         with concurrent.futures.ThreadPoolExecutor(8) as threads:
             list(threads.map(work, range(8)))
+
+
+class BufferTest(unittest.TestCase):
+    """jax.experimental.buffer_callback."""
+
+    def test_results_are_written_in_place(self):
+        def both(context, out, x, *, y):
+            self.assertEqual(context.stage, buffer_callback.ExecutionStage.EXECUTE)
+            with self.assertRaisesRegex(jax.errors.JaxRuntimeError, 'UNIMPLEMENTED'):
+                _ = context.stream
+            sums, flags = np.asarray(out['sums']), np.asarray(out['flags'])
+            np.add(np.asarray(x), np.from_dlpack(y), out=sums)
+            flags[...] = sums > 3
+
+        x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.float32([[0, 1, 2]] * 2)
+        call = buffer_callback.buffer_callback(
+            both, {'sums': like(x), 'flags': jax.ShapeDtypeStruct(x.shape, np.bool_)})
+        result = run(lambda x, y: call(x * 2, y=y), x, y)
+        np.testing.assert_array_equal(result['sums'], 2 * x + y)
+        np.testing.assert_array_equal(result['flags'], 2 * x + y > 3)
+        np.testing.assert_array_equal(call(x, y=jnp.asarray(y))['sums'], x + y)
+
+    def test_buffers(self):
+        def look(context, out, x):
+            for buffer, writeable in ((x, False), (out, True)):
+                seen.append((buffer.shape, buffer.dtype, buffer.ndim))
+                self.assertIs(buffer.writeable, writeable)
+                self.assertIs(np.asarray(buffer).flags.writeable, writeable)
+                self.assertTrue(np.shares_memory(np.asarray(buffer), np.asarray(buffer)))
+                self.assertFalse(np.shares_memory(np.array(buffer), np.asarray(buffer)))
+                self.assertEqual(np.asarray(buffer, np.float64).dtype, np.float64)
+                self.assertEqual(buffer.__dlpack_device__(), (1, 0))
+            np.asarray(out)[...] = np.asarray(x)
+
+        for kind in (jnp.bool_, jnp.int8, jnp.uint16, jnp.float16, jnp.bfloat16, jnp.complex64):
+            for shape in ((), (3,), (2, 3, 4)):
+                x, seen = jnp.ones(shape, kind), []
+                y = buffer_callback.buffer_callback(look, like(x))(x)
+                np.testing.assert_array_equal(np.asarray(y), np.asarray(x))
+                self.assertEqual(seen, [(shape, x.dtype, len(shape))] * 2)
+
+    def test_aliases(self):
+        def increment(context, out, x):
+            np.asarray(out)[1:] += 1
+
+        x = np.arange(4, dtype=np.float32)
+        call = buffer_callback.buffer_callback(increment, like(x), input_output_aliases={0: 0})
+        np.testing.assert_array_equal(run(lambda x: (call(x), x), x), ([0, 2, 3, 4], x))
+
+    def test_effects_and_vmap(self):
+        seen = []
+        call = buffer_callback.buffer_callback(lambda context, out, x: seen.append(x.shape), (),
+                                               has_side_effect=True)
+        run(lambda x: call(x), np.ones(3))
+        self.assertEqual(seen, [(3,)])
+        x = np.arange(6, dtype=np.float32).reshape(2, 3)
+        for method, shape in (('sequential', (3,)), ('broadcast_all', (2, 3))):
+            def double(context, out, v, shape=shape):
+                self.assertEqual(v.shape, shape)
+                np.asarray(out)[...] = 2 * np.asarray(v)
+
+            call = buffer_callback.buffer_callback(double, like(x[0]), vmap_method=method)
+            np.testing.assert_array_equal(run(jax.vmap(call), x), 2 * x)
+
+    def test_failures(self):
+        def fails(context, out, x):
+            raise ValueError('a sentence of the callback')
+
+        for function, text in ((fails, 'ValueError: a sentence of the callback'),
+                               (lambda context, out, x: 1, 'must not return any values')):
+            call = buffer_callback.buffer_callback(function, like(np.ones(3)))
+            with self.assertRaisesRegex(jax.errors.JaxRuntimeError, text):
+                jax.block_until_ready(call(np.ones(3)))
 
 
 class LifetimeTest(unittest.TestCase):

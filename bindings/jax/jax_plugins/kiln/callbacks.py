@@ -1,8 +1,10 @@
-"""Calls of compiled programs into Python: pure_callback, io_callback, jax.debug, checkify.
+"""Calls of compiled programs into Python: pure_callback, io_callback, jax.debug, checkify, and
+buffer_callback of jax.experimental.
 
-JAX lowers all of them by one function, emit_python_callback(), which knows its own platforms only.
-For programs for Kiln the custom call that it makes for cpu gets Kiln's target, and the number of the
-callable in a table of this module. The plugin has one function, made by ctypes, for all such calls.
+JAX lowers all but the last by one function, emit_python_callback(). It knows its own platforms only,
+as the rule of buffer_callback does. For programs for Kiln the custom call that they make for cpu gets
+Kiln's target, and the number of the callable in a table of this module. The plugin has one function,
+made by ctypes, for all such calls.
 
 The executable owns its callables, and keeps them until its executions have ended: to JAX they are
 host callbacks, as those of cpu. The table does not keep them. Programs with host callbacks are not
@@ -22,7 +24,8 @@ import numpy as np
 
 TARGET = 'kiln_python_callback'
 
-_CPU_TARGETS = ('xla_ffi_python_cpu_callback', 'xla_ffi_partitioned_python_cpu_callback')
+_CPU_TARGETS = ('xla_ffi_python_cpu_callback', 'xla_ffi_partitioned_python_cpu_callback',
+                'xla_buffer_python_cpu_callback')
 _INTERNAL = 13  # KILN_INTERNAL
 
 _numbers = itertools.count(1)
@@ -86,6 +89,43 @@ def _memory(array, flags):
     return np.frombuffer(_view(array.data, array.byte_size, flags), dtype).reshape(dims)
 
 
+class _Buffer:
+    """An operand or a result of a buffer_callback, in the library's memory: the protocols of
+    jax.experimental.buffer_callback.Buffer on cpu. It is no longer there after the call."""
+
+    def __init__(self, memory, writeable):
+        self._memory = memory
+        self.writeable = writeable
+        self.shape, self.dtype, self.ndim = memory.shape, memory.dtype, memory.ndim
+
+    def __array__(self, dtype=None, copy=None):
+        array = self._memory if dtype is None else self._memory.astype(dtype, copy=False)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **options):
+        return self._memory.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._memory.__dlpack_device__()
+
+
+class _Context:
+    """jax.experimental.buffer_callback.ExecutionContext."""
+
+    @property
+    def stage(self):
+        from jax.experimental import buffer_callback
+
+        return buffer_callback.ExecutionStage.EXECUTE
+
+    @property
+    def stream(self):
+        import jax
+
+        raise jax.errors.JaxRuntimeError('UNIMPLEMENTED: Kiln calls Python with buffers of the host: '
+                                         'there is no stream')
+
+
 def _run(call):
     from jax._src import config
 
@@ -94,8 +134,15 @@ def _run(call):
     function = _callables.get(int(number))
     if function is None:
         raise RuntimeError(f'the callable {number} of the program is not of this process')
+    operands = [_memory(call.operands[i][0], _READ) for i in range(call.operand_count)]
+    if 'buffers' in marks:
+        results = [_memory(call.results[i][0], _WRITE) for i in range(call.result_count)]
+        with config.enable_x64('x64' in marks):
+            function(_Context(), *(_Buffer(operand, False) for operand in operands),
+                     *(_Buffer(result, True) for result in results))
+        return
     # Copies, since callers may keep them.
-    operands = [_memory(call.operands[i][0], _READ).copy() for i in range(call.operand_count)]
+    operands = [operand.copy() for operand in operands]
     with config.enable_x64('x64' in marks):
         # A token has no value.
         results = function(None, *operands)[1:] if 'token' in marks else function(*operands)
@@ -170,14 +217,30 @@ def _custom_call_of(results):
 
 def _emit(original, ctx, callback, token, *args, **kwargs):
     """emit_python_callback() for a program for Kiln."""
+    _open()
+    results, token_out, function = original(_for_cpu(ctx), callback, token, *args, **kwargs)
+    _direct(_custom_call_of([token_out] if token_out is not None else list(results)), function,
+            ['token'] * bool(token))
+    return results, token_out, function
+
+
+def lower_buffer_callback(original, ctx, *args, **params):
+    """The rule of buffer_callback for a program for Kiln, by the one that JAX has."""
+    _open()
+    results = original(_for_cpu(ctx), *args, **params)
+    _direct(_custom_call_of(list(results)), ctx.module_context.host_callbacks[-1], ['buffers'])
+    return results
+
+
+def _for_cpu(ctx):
+    return ctx.replace(module_context=ctx.module_context.replace(platforms=('cpu',), backend=None))
+
+
+def _direct(call, function, marks):
+    """Makes the custom call for cpu one that calls the function by Kiln's target."""
     from jax._src import config
     from jax._src.lib.mlir import ir
 
-    _open()
-    module = ctx.module_context.replace(platforms=('cpu',), backend=None)
-    results, token_out, function = original(ctx.replace(module_context=module), callback, token,
-                                            *args, **kwargs)
-    call = _custom_call_of([token_out] if token_out is not None else list(results))
     attributes = call.attributes
     if ('call_target_name' not in attributes or
             ir.StringAttr(attributes['call_target_name']).value not in _CPU_TARGETS):
@@ -187,11 +250,10 @@ def _emit(original, ctx, callback, token, *args, **kwargs):
     _callables[number] = function
     attributes['call_target_name'] = ir.StringAttr.get(TARGET)
     # What holds for the thread that traces the program is not known to the one that calls back.
-    marks = ['token'] * bool(token) + ['x64'] * bool(config.enable_x64.value)
+    marks = marks + ['x64'] * bool(config.enable_x64.value)
     attributes['backend_config'] = ir.StringAttr.get(' '.join([str(number), *marks]))
     if 'mhlo.backend_config' in attributes:
         del attributes['mhlo.backend_config']
-    return results, token_out, function
 
 
 def install(platforms):

@@ -31,7 +31,10 @@ class _Rules(dict):
 
 def register(platform):
     """Gives Kiln the lowering rules that JAX has for cpu: the library knows their custom calls."""
+    from jax._src import buffer_callback
     from jax._src.interpreters import mlir
+
+    from . import callbacks
 
     rules = mlir._platform_specific_lowerings
     rules[platform] = _Rules(rules[platform], rules['cpu'])
@@ -40,6 +43,7 @@ def register(platform):
     if platform not in platforms:
         platforms.append(platform)
     _take_what_is_for_cpu(platform)
+    _wrap(platform, buffer_callback.buffer_callback_p, callbacks.lower_buffer_callback)
 
 
 def _take_what_is_for_cpu(platform):
