@@ -279,6 +279,7 @@ Value* Emitter::PackedBOffset(Value* batch, Value* k_block, Value* panel, Value*
   const int64_t row_bytes = s.nv * b_vector_bytes;
   const int64_t head = s.head_rows();
   if (s.b_shared) batch = Int(0);
+  if (s.b_column_bytes > 0) return Scale(batch, p.n * s.b_column_bytes);
   Value* offset = Add(Scale(batch, (steps + s.k_blocks * head) * s.n_panels * row_bytes),
                       Scale(k_block, (s.kc + head) * s.n_panels * row_bytes));
   return Add(offset, b.CreateMul(panel, Scale(Add(k_count, Int(head)), row_bytes)));
@@ -314,6 +315,10 @@ Status Check(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
   }
   if ((s.kind == kernel::GemmKind::kInner && !p.k_outer.empty()) || (s.pack_a && !p.IsLinearA())) {
     return InvalidArgument("a gemm whose sum has several levels cannot have this schedule: ", p);
+  }
+  if (s.b_column_bytes > 0 && (p.a_k != 1 || p.b_n != 1 || s.n_panels != 1 || p.k < s.lanes ||
+                               p.TypeOfB() != p.type || s.unit != kernel::GemmUnit::kElement)) {
+    return InvalidArgument("a gemm that packs columns along the sum needs one panel of them: ", p);
   }
   if (s.by_columns && (p.a_m != 1 || s.pack_a || s.b != kernel::GemmB::kInPlace ||
                        s.n_panels != 1 || s.mr % s.lanes != 0)) {

@@ -1,14 +1,15 @@
 // Packed forms of A and B.
 //
 // A: [batch][tile][step][mr], or rows [batch][m][step]. B: [batch][k block][panel][head, step][nv
-// vectors]; lanes beyond n hold values that are computed with and never stored. Elements are words
-// where several are multiplied at once.
+// vectors]; lanes beyond n hold values that are computed with and never stored; or columns
+// [batch][n][step]. Elements are words where several are multiplied at once.
 #include <algorithm>
 #include <numeric>
 #include <string>
 
 #include "base/strings.h"
 #include "codegen/cpu/gemm_internal.h"
+#include "codegen/cpu/transpose.h"
 #include "codegen/llvm_session.h"
 #include "llvm/IR/Module.h"
 
@@ -262,6 +263,31 @@ void PackHead(Emitter& e, Value* steps, Value* packed) {
   }
 }
 
+// All columns of B along the sum, in squares of as many steps and columns as there are lanes. The
+// last ones are moved back so that they end with the sum and with n.
+void PackAlongSum(Emitter& e, Value* source, Value* packed) {
+  const int64_t lanes = e.s.lanes, n = e.p.n;
+  Value* mask = n < lanes ? e.Mask(n) : nullptr;
+  e.Loop(e.Int(0), e.Int(e.p.k), lanes, "pack.k", [&](Value* step) {
+    step = e.Min(step, e.Int(e.p.k - lanes));
+    Value* out = e.Offset(packed, e.Scale(step, e.element_bytes));
+    for (int64_t stored = 0; stored < n;) {
+      const int64_t first = std::max<int64_t>(std::min(stored, n - lanes), 0);
+      std::vector<Value*> square;
+      for (int64_t row = 0; row < lanes; ++row) {
+        Value* at = e.Offset(source, e.Multiply(e.Add(step, e.Int(row)), e.shape.b_step));
+        at = e.Offset(at, e.BytesOfB(first));
+        square.push_back(e.LoadB(e.s.lanes, {at, at, 0}, mask));
+      }
+      SwapBlocks(e.b, square, 1);
+      for (; stored < std::min(first + lanes, n); ++stored) {
+        e.StoreVector(square[static_cast<size_t>(stored - first)],
+                      e.Offset(out, stored * e.s.b_column_bytes), nullptr, false);
+      }
+    }
+  });
+}
+
 // Steps of one level of the sum, of the fewest elements in any block of it.
 void PackSteps(Emitter& e, Value* source, Value* panel, Value* count, Value* k, int64_t fewest,
                Value* packed, Value* panel_bytes) {
@@ -297,6 +323,7 @@ void PackLevels(Emitter& e, size_t at, Value* turns, Value* source, Value* packe
 
 void EmitPackPanels(Emitter& e, Value* source, Value* panel, Value* count, Value* k, Value* packed,
                     Value* panel_bytes) {
+  if (e.s.b_column_bytes > 0) return PackAlongSum(e, source, packed);
   packed = e.Offset(packed, e.s.head_rows() * e.s.nv * e.b_vector_bytes);
   if (e.p.IsLinearB()) {
     const int64_t shortest = e.p.TotalK() - (e.s.k_blocks - 1) * e.s.kc * e.group;

@@ -314,7 +314,8 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
     for (int j = 0; j < nr; ++j) {
       GemmPlace place{e.Offset(b, o.columns[j]), b, j};
       if (!llvm::isa<llvm::ConstantInt>(o.columns[j])) place = {place.pointer, place.pointer, 0};
-      Value* column = e.WidenedB(e.LoadAlong(Side::kB, e.s.lanes, place, mask));
+      Value* column = o.b_packed ? e.LoadVector(place.pointer, mask, true)
+                                 : e.WidenedB(e.LoadAlong(Side::kB, e.s.lanes, place, mask));
       if (flips) column = e.Flip(column);
       for (int i = 0; i < mr; ++i) {
         Value*& accumulator = accumulators[i * nr + j];

@@ -354,6 +354,46 @@ TEST(CodegenGemm, InnerProducts) {
   }
 }
 
+// Few columns, which would leave lanes of vectors along n empty.
+TEST(CodegenGemm, NarrowOnesGoAlongTheSum) {
+  for (const target::Cpu& cpu : GemmCpus()) {
+    for (ElementType type : {kF32, ElementType::kF64, ElementType::kS32}) {
+      const int64_t lanes = cpu.vector_bytes / ByteWidth(type);
+      for (auto [m, n, k] : {std::tuple(100, 10, 784), {65, 3, 71}, {97, 2, 64}, {31, 13, 203}}) {
+        for (int64_t batch : {1, 3}) {
+          GemmProblem p = GemmProblem::RowMajor(type, m, n, k, batch);
+          if (lanes == 8 && k > 700) {
+            EXPECT_EQ(ChooseGemmSchedule(cpu, p)->kind, GemmKind::kInner) << p.ToString();
+          }
+          for (bool constant : {false, true}) {
+            p.b_constant = constant;
+            for (bool residual : {false, true}) {
+              const Epilogue epilogue =
+                  residual && IsFloat(type) ? Epilogue::kShortResidual : Epilogue::kNone;
+              CheckGemm({.cpu = cpu, .problem = p, .epilogue = epilogue});
+              CheckGemm({.cpu = cpu, .problem = p, .epilogue = epilogue, .change = [=](auto& s) {
+                           s.kind = GemmKind::kInner;
+                           s.b = constant ? GemmB::kPrepacked : GemmB::kPackPanel;
+                           s.mr = residual ? 1 : 3;
+                           s.nr = 2;
+                           s.nv = static_cast<int>((n + lanes - 1) / lanes);
+                           s.row_batches = 1;
+                           s.by_columns = s.pack_a = s.panels_inner = s.prefetch_b = false;
+                           s.items_along_m = !residual;
+                           s.block_m = 5;
+                         }});
+            }
+          }
+          p.b_constant = false;
+          p.b_k = 1, p.b_n = k + 3;
+          if (batch > 1) p.batch[0].b = n * (k + 3);
+          CheckGemm({.cpu = cpu, .problem = p});
+        }
+      }
+    }
+  }
+}
+
 TEST(CodegenGemm, BatchesAndTypes) {
   for (const target::Cpu& cpu : GemmCpus()) {
     for (ElementType type : {kF32, ElementType::kF64, ElementType::kS32, ElementType::kU64}) {

@@ -158,7 +158,7 @@ class ChainScheduler {
     if (several && s_.gemm.b == GemmB::kPackPanel) {
       if (!gemm.may_pack_b) return false;
       s_.gemm.b = GemmB::kPrepacked;
-      s_.gemm.prefetch_b = true;
+      s_.gemm.prefetch_b = s_.gemm.kind == GemmKind::kOuter;
     }
     CompleteGemmSchedule(cpu_, p, s_.gemm);
     s_.block_rows = std::min(s_.gemm.block_m * s_.gemm.mr, p.m);

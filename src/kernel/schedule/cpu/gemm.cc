@@ -62,6 +62,14 @@ int MostRows(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s
   return mr;
 }
 
+// Pieces of a gemm that are worth their dispatch: work of less than a microsecond is not worth
+// sharing.
+int64_t TasksFor(const GemmProblem& p) {
+  const double flops = 2.0 * static_cast<double>(p.BatchSize()) * static_cast<double>(p.m) *
+                       static_cast<double>(p.n) * static_cast<double>(p.TotalK());
+  return static_cast<int64_t>(flops / (1 << 18));
+}
+
 // Estimated cycles of a tile for one step of k: two multiply-adds and two loads per cycle, and
 // chains of additions that must not wait for themselves. AVX2 has half the registers, and splats
 // that are instructions of their own: it is slower at loads, and chains as short as the latency of
@@ -164,6 +172,11 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   }
 }
 
+// Columns that are few enough for inner products whatever their number is, in vectors along n.
+constexpr int64_t kMostNarrow = 16;
+// By so much inner products of few columns must be faster by the estimate.
+constexpr double kClearly = 0.85;
+
 struct InnerTile {
   int mr = 1, nr = 1;
 };
@@ -209,6 +222,59 @@ void ChooseInner(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) 
   s.prefetch_b = bytes < ByteWidth(p.type) && p.k * p.n * bytes > cpu.l2_bytes / 2;
   s.cycles = static_cast<double>(p.BatchSize() * p.m * p.n) * static_cast<double>(p.k) /
              static_cast<double>(s.lanes * s.group());
+}
+
+// Whether C has so few columns that inner products may be taken for them, with B packed along k
+// unless it is so.
+bool MayBeNarrow(const GemmProblem& p, const GemmSchedule& s) {
+  const bool in_place = p.b_k == 1;
+  return p.n > 1 && p.n <= std::min<int64_t>(2 * s.lanes, kMostNarrow) && p.k >= 4 * s.lanes &&
+         p.a_k == 1 && (in_place ? p.b_ops == 0 : p.b_n == 1) && p.k_outer.empty() &&
+         s.unit == GemmUnit::kElement && p.TypeOfA() == p.type && p.TypeOfB() == p.type;
+}
+
+// Takes the inner products of fewest cycles where they are clearly faster than tiles of outer
+// products: all lanes of their vectors have elements.
+bool ChooseNarrow(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
+  if (!MayBeNarrow(p, s)) return false;
+  const bool in_place = p.b_k == 1;
+  const int64_t vectors = CeilDiv(p.n, s.lanes), steps = CeilDiv(p.k, s.lanes);
+  // Squares of lanes by lanes elements are loaded, transposed and stored.
+  const double packing =
+      in_place || p.b_constant ? 0 : 4.0 * static_cast<double>(s.lanes * steps * vectors);
+  const int others = s.fma ? 1 : 2;
+  const double limit = kClearly * s.cycles / static_cast<double>(p.BatchSize());
+  double best = limit;
+  for (int nr = 2; nr <= std::min<int64_t>(p.n, 8); ++nr) {
+    const int64_t groups = CeilDiv(p.n, nr);
+    if (groups * nr > vectors * s.lanes) continue;
+    for (int mr = 1; mr <= std::min<int64_t>(p.m, 8); ++mr) {
+      const int sums = mr * nr;
+      if (sums + mr + others > cpu.vector_registers) break;
+      const double step = std::max({sums / 2.0, (mr + nr) / 2.0, HasWideVectors(cpu) ? 4.0 : 5.0});
+      // Lanes are added by shuffles, as many vectors at once as they have lanes.
+      const double end =
+          12 + 3.0 * static_cast<double>(RoundUp(int64_t{sums}, int64_t{s.lanes})) + 2 * sums;
+      const auto tiles = static_cast<double>(CeilDiv(p.m, mr) * groups);
+      const double cycles = packing + tiles * (static_cast<double>(steps) * step + end);
+      if (cycles >= best) continue;
+      best = cycles;
+      s.mr = mr;
+      s.nr = nr;
+    }
+  }
+  if (best == limit) return false;
+  s.kind = GemmKind::kInner;
+  s.b = in_place ? GemmB::kInPlace : p.b_constant ? GemmB::kPrepacked : GemmB::kPackPanel;
+  s.nv = static_cast<int>(vectors);
+  s.by_columns = s.pack_a = false;
+  s.unroll = 1;
+  s.row_batches = 1;
+  // A call packs B once for all of its items, each of which has room for it.
+  s.items_along_m = true;
+  s.block_m = CeilDiv(CeilDiv(p.m, s.mr), std::clamp<int64_t>(TasksFor(p), 1, 16));
+  s.cycles = best * static_cast<double>(p.BatchSize());
+  return true;
 }
 
 // Rows of B this wide are a stream that the hardware prefetches well: about a page.
@@ -593,17 +659,18 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   s.pack_b_items = s.b == GemmB::kPrepacked ? b_batches * s.k_blocks * s.n_panels : 0;
   const int64_t b_rows = k + s.k_blocks * s.head_rows();
   const int64_t b_row_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
-  s.packed_b_bytes =
-      s.b == GemmB::kPrepacked ? RoundUp(b_batches * s.n_panels * b_rows * b_row_bytes, 64) : 0;
-  s.panel_bytes = s.b == GemmB::kPackPanel ? RoundUp((s.kc + s.head_rows()) * b_row_bytes, 64) : 0;
+  const bool by_columns = s.kind == GemmKind::kInner && s.b != GemmB::kInPlace;
+  s.b_column_bytes = by_columns ? PackedRowBytes(k * bytes) : 0;
+  const int64_t columns_bytes = p.n * s.b_column_bytes;
+  const int64_t b_bytes = by_columns ? columns_bytes : s.n_panels * b_rows * b_row_bytes;
+  s.packed_b_bytes = s.b == GemmB::kPrepacked ? RoundUp(b_batches * b_bytes, 64) : 0;
+  const int64_t panel_bytes = by_columns ? columns_bytes : (s.kc + s.head_rows()) * b_row_bytes;
+  s.panel_bytes = s.b == GemmB::kPackPanel ? RoundUp(panel_bytes, 64) : 0;
   s.slot_bytes = s.panel_bytes;
   if (s.k_blocks > 1) s.slot_bytes += RoundUp(s.block_m * s.mr * row_bytes, 64);
   s.panel_stride = s.slot_bytes * (s.items_along_m ? s.m_blocks : 1);
   s.scratch_bytes = s.slot_bytes * s.items;
-  const double flops = 2.0 * static_cast<double>(p.BatchSize()) * static_cast<double>(p.m) *
-                       static_cast<double>(p.n) * static_cast<double>(p.TotalK());
-  // Work of less than a microsecond is not worth sharing.
-  s.max_tasks = std::clamp<int64_t>(static_cast<int64_t>(flops / (1 << 18)), 1, s.items);
+  s.max_tasks = std::clamp<int64_t>(TasksFor(p), 1, s.items);
 }
 
 Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProblem& p) {
@@ -626,7 +693,7 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
     } else {
       ChooseTile(cpu, p, s);
     }
-    ChooseBlocks(cpu, p, s);
+    if (!ChooseNarrow(cpu, p, s)) ChooseBlocks(cpu, p, s);
   }
   CompleteGemmSchedule(cpu, p, s);
   return s;

@@ -105,11 +105,13 @@ enum class GemmKind {
   // Outer products: splats of A times vectors of B along n.
   kOuter,
   // Inner products: vectors of A and B along k, summed across lanes at the end. For gemms with few
-  // rows whose B is contiguous along k, and is read once.
+  // rows whose B is contiguous along k, and is read once, and for those with so few columns that
+  // they would leave lanes of vectors along n empty.
   kInner,
 };
 
-// Where the micro-kernel finds B.
+// Where the micro-kernel finds B. Packed for inner products, it is one panel: its columns, each
+// contiguous along k.
 enum class GemmB {
   kInPlace,
   // Each panel is packed into scratch by the item that uses it.
@@ -174,6 +176,8 @@ struct GemmSchedule {
   // Of packed words of A that were neighbours along k, and still are: from row to row. Others are
   // in tiles, mr of them for each step.
   int64_t a_row_bytes = 0;
+  // Of columns of B that were packed along k: from one to the next.
+  int64_t b_column_bytes = 0;
   int64_t packed_b_bytes = 0;
   int64_t panel_bytes = 0;
   int64_t slot_bytes = 0;

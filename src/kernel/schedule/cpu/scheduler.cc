@@ -85,8 +85,8 @@ Reads ReadsOf(const ir::Instruction& dot, int operand, int64_t ops, const target
   if (!is_a) c->problem.b_ops = ops;
   auto schedule = ChooseGemmSchedule(cpu, c->problem);
   if (!schedule.ok()) return {};
-  if (schedule->kind == GemmKind::kInner) {
-    return {is_a ? (c->problem.n + schedule->nr - 1) / schedule->nr : schedule->m_tiles, true};
+  if (schedule->kind == GemmKind::kInner && is_a) {
+    return {(c->problem.n + schedule->nr - 1) / schedule->nr, true};
   }
   if (is_a) return {schedule->pack_a ? 1 : schedule->n_panels, schedule->by_columns};
   switch (schedule->b) {
