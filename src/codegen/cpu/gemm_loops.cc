@@ -479,8 +479,7 @@ class GemmLoops {
     Value* first = e_.Scale(vector_, s_.lanes);
     Value* count = e_.Int(s_.nv * s_.lanes);
     if (e_.ragged) count = e_.Min(count, e_.b.CreateSub(e_.Int(p_.n), first));
-    const bool packed = s_.b_column_bytes > 0;
-    const int64_t column_bytes = packed ? s_.b_column_bytes : e_.BytesOfB(p_.b_n);
+    const int64_t column_bytes = o.b_packed ? s_.b_column_bytes : e_.BytesOfB(p_.b_n);
     e_.Loop(e_.Int(0), count, s_.nr, "column", [&](Value* j) {
       Value* column = e_.Add(first, j);
       o.columns.clear();
@@ -494,7 +493,7 @@ class GemmLoops {
         o.columns.push_back(offset);
       }
       o.b = e_.Offset(b_panel_, e_.Scale(column, column_bytes));
-      if (s_.prefetch_b && !packed && p_.b_n == p_.k) {
+      if (s_.prefetch_b && p_.b_n == p_.k) {
         // Columns farther on, which follow these without a gap; at the end the last ones again.
         const int64_t groups = CeilDiv(kInnerAheadBytes, s_.nr * column_bytes);
         Value* last = e_.Int(std::max<int64_t>(p_.n - s_.nr, 0));

@@ -135,22 +135,21 @@ def _run(call):
     if function is None:
         raise RuntimeError(f'the callable {number} of the program is not of this process')
     operands = [_memory(call.operands[i][0], _READ) for i in range(call.operand_count)]
-    if 'buffers' in marks:
-        results = [_memory(call.results[i][0], _WRITE) for i in range(call.result_count)]
-        with config.enable_x64('x64' in marks):
-            function(_Context(), *(_Buffer(operand, False) for operand in operands),
-                     *(_Buffer(result, True) for result in results))
-        return
-    # Copies, since callers may keep them.
-    operands = [operand.copy() for operand in operands]
+    places = [_memory(call.results[i][0], _WRITE) for i in range(call.result_count)]
     with config.enable_x64('x64' in marks):
+        if 'buffers' in marks:
+            function(_Context(), *(_Buffer(operand, False) for operand in operands),
+                     *(_Buffer(place, True) for place in places))
+            return
+        # Copies, since callers may keep them.
+        operands = [operand.copy() for operand in operands]
         # A token has no value.
         results = function(None, *operands)[1:] if 'token' in marks else function(*operands)
     if len(results) != call.result_count:
         raise RuntimeError(f'{len(results)} results of a callback that must have '
                            f'{call.result_count}')
-    for i, result in enumerate(results):
-        np.copyto(_memory(call.results[i][0], _WRITE), result, casting='no')
+    for place, result in zip(places, results):
+        np.copyto(place, result, casting='no')
 
 
 @_Function

@@ -172,11 +172,6 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   }
 }
 
-// Columns that are few enough for inner products whatever their number is, in vectors along n.
-constexpr int64_t kMostNarrow = 16;
-// By so much inner products of few columns must be faster by the estimate.
-constexpr double kClearly = 0.85;
-
 struct InnerTile {
   int mr = 1, nr = 1;
 };
@@ -224,6 +219,9 @@ void ChooseInner(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) 
              static_cast<double>(s.lanes * s.group());
 }
 
+// More columns leave few lanes of vectors along n empty.
+constexpr int64_t kMostNarrow = 16;
+
 // Whether C has so few columns that inner products may be taken for them, with B packed along k
 // unless it is so.
 bool MayBeNarrow(const GemmProblem& p, const GemmSchedule& s) {
@@ -232,6 +230,9 @@ bool MayBeNarrow(const GemmProblem& p, const GemmSchedule& s) {
          p.a_k == 1 && (in_place ? p.b_ops == 0 : p.b_n == 1) && p.k_outer.empty() &&
          s.unit == GemmUnit::kElement && p.TypeOfA() == p.type && p.TypeOfB() == p.type;
 }
+
+// The part of the estimate for outer products that inner ones must stay below.
+constexpr double kClearly = 0.85;
 
 // Takes the inner products of fewest cycles where they are clearly faster than tiles of outer
 // products: all lanes of their vectors have elements.
@@ -267,7 +268,7 @@ bool ChooseNarrow(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   s.kind = GemmKind::kInner;
   s.b = in_place ? GemmB::kInPlace : p.b_constant ? GemmB::kPrepacked : GemmB::kPackPanel;
   s.nv = static_cast<int>(vectors);
-  s.by_columns = s.pack_a = false;
+  s.by_columns = false;
   s.unroll = 1;
   s.row_batches = 1;
   // A call packs B once for all of its items, each of which has room for it.
@@ -659,12 +660,12 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   s.pack_b_items = s.b == GemmB::kPrepacked ? b_batches * s.k_blocks * s.n_panels : 0;
   const int64_t b_rows = k + s.k_blocks * s.head_rows();
   const int64_t b_row_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
-  const bool by_columns = s.kind == GemmKind::kInner && s.b != GemmB::kInPlace;
-  s.b_column_bytes = by_columns ? PackedRowBytes(k * bytes) : 0;
+  const bool along_k = s.kind == GemmKind::kInner && s.b != GemmB::kInPlace;
+  s.b_column_bytes = along_k ? PackedRowBytes(k * bytes) : 0;
   const int64_t columns_bytes = p.n * s.b_column_bytes;
-  const int64_t b_bytes = by_columns ? columns_bytes : s.n_panels * b_rows * b_row_bytes;
+  const int64_t b_bytes = along_k ? columns_bytes : s.n_panels * b_rows * b_row_bytes;
   s.packed_b_bytes = s.b == GemmB::kPrepacked ? RoundUp(b_batches * b_bytes, 64) : 0;
-  const int64_t panel_bytes = by_columns ? columns_bytes : (s.kc + s.head_rows()) * b_row_bytes;
+  const int64_t panel_bytes = along_k ? columns_bytes : (s.kc + s.head_rows()) * b_row_bytes;
   s.panel_bytes = s.b == GemmB::kPackPanel ? RoundUp(panel_bytes, 64) : 0;
   s.slot_bytes = s.panel_bytes;
   if (s.k_blocks > 1) s.slot_bytes += RoundUp(s.block_m * s.mr * row_bytes, 64);
