@@ -94,7 +94,10 @@ class Products : public RandomMaker {
       size += before + after;
     }
     ElementType memory = type_;
-    if (Chance(20) && IsFloat(type_)) memory = Chance(50) ? ElementType::kS8 : ElementType::kBF16;
+    if (Chance(20) && IsFloat(type_)) {
+      // Differences of narrow floats say nothing of a derivative.
+      memory = Chance(50) || source_.smooth ? ElementType::kS8 : ElementType::kBF16;
+    }
     Instruction* x = Parameter(Shape(memory, whole));
     if (cut)
       x = Add({.opcode = Opcode::kSlice, .operands = {x}, .attributes = {{Attr::kSlice, slices}}});

@@ -114,7 +114,10 @@ RandomOp RandomComplexOp(const RandomSource& source, Instruction* x, Instruction
       return rounded(g.Op(Opcode::kAtan2, {low, g.Right(y, 2, 1)}));
     }
     case 7:
-      if (g.Chance(50)) return {{g.Op(Opcode::kClamp, {g.Full(x->shape(), 0), x, y})}, {x, y}};
+      // A number that is its own bound has no derivative.
+      if (g.Chance(50) && x != y) {
+        return {{g.Op(Opcode::kClamp, {g.Full(x->shape(), 0), x, y})}, {x, y}};
+      }
       [[fallthrough]];
     default:
       return {{g.Op(g.Chance(50) ? Opcode::kMaximum : Opcode::kMinimum, {x, y})}, {x, y}};
