@@ -79,7 +79,7 @@ class GemmLoops {
     if (s_.scratch_bytes > 0) {
       slot_ = e.Offset(operands.scratch, e.Multiply(e.function->getArg(2), e.shape.slot));
     }
-    direct_ = !finish_ && !in_registers_ && IsDirect(p_, s_);
+    direct_ = !finish_ && !in_registers_ && (IsDirect(p_, s_) || HasWholeGroups());
     if (!direct_ && (s_.k_blocks == 1 || e.may_be_one_block)) {
       auto* type = llvm::ArrayType::get(e.vector, static_cast<uint64_t>(s_.mr * s_.nv));
       llvm::AllocaInst* tile = e.b.CreateAlloca(type);
@@ -290,6 +290,7 @@ class GemmLoops {
     o.b_vector = in_place ? e_.BytesOfB(s_.lanes) : s_.lanes * e_.b_word_bytes;
     if (s_.kind == GemmKind::kInner) {
       InnerTiles(o);
+      if (direct_) return;
     } else {
       o.b_k = in_place ? e_.shape.b_step : e_.Int(s_.nv * e_.b_vector_bytes);
       o.mask = in_place ? mask_ : nullptr;
@@ -474,7 +475,12 @@ class GemmLoops {
     return ahead;
   }
 
-  // Inner products fill the tile in memory, nr columns at a time.
+  // Whether inner products of groups of columns are neighbours in C, and all of them wanted.
+  bool HasWholeGroups() const {
+    return s_.kind == GemmKind::kInner && p_.n % s_.nr == 0 && (p_.c_n == 1 || p_.n == 1);
+  }
+
+  // Inner products fill the tile in memory or their rows of C, nr columns at a time.
   void InnerTiles(TileOperands& o) {
     Value* first = e_.Scale(vector_, s_.lanes);
     Value* count = e_.Int(s_.nv * s_.lanes);
@@ -505,10 +511,12 @@ class GemmLoops {
                        .level = Emitter::Level::kFirst}};
       }
       std::vector<Value*> sums = EmitInnerTile(e_, o);
-      Value* to = e_.Offset(tile_, e_.Scale(j, e_.element_bytes));
+      Value* row_bytes = direct_ ? e_.shape.c_row : e_.Int(s_.nv * e_.vector_bytes);
+      Value* to = direct_ ? e_.Offset(c_item_, e_.Multiply(row_, row_bytes)) : tile_;
+      to = e_.Offset(to, e_.Scale(direct_ ? column : j, e_.element_bytes));
       for (int i = 0; i < s_.mr; ++i) {
         for (int c = 0; c < s_.nr; ++c) {
-          Value* at = e_.Offset(to, i * s_.nv * e_.vector_bytes + c * e_.element_bytes);
+          Value* at = e_.Offset(e_.Offset(to, e_.Scale(row_bytes, i)), c * e_.element_bytes);
           e_.b.CreateAlignedStore(sums[i * s_.nr + c], at,
                                   llvm::Align(static_cast<uint64_t>(e_.element_bytes)));
         }
@@ -539,7 +547,7 @@ class GemmLoops {
   Value* slot_ = nullptr;
   Value* tile_ = nullptr;      // a register tile in memory, row by row
   Value* own_tile_ = nullptr;  // the place of those that no other block adds to
-  // Accumulators go straight to C.
+  // Accumulators, or inner products, go straight to C.
   bool direct_ = false;
   // Of the item, block of k, panel and tile that is being emitted.
   Value* outer_batch_ = nullptr;  // the batch but for what goes together
