@@ -198,12 +198,15 @@ struct Emitter {
 constexpr int64_t kLineBytes = 64;
 
 // Lines that the loop over k asks for: in each iteration `lines` from a pointer on, which goes on
-// by `step` bytes until it is at `last`, if that is set.
+// by `step` bytes until it is at `last`, if that is set. In rows, where they have a size, it goes
+// on from the end of each with the next one.
 struct LinesAhead {
   llvm::Value* pointer;
   llvm::Value* step;
   int64_t lines = 1;
   llvm::Value* last = nullptr;
+  llvm::Value* row_bytes = nullptr;
+  llvm::Value* row_step = nullptr;  // from row to row
   Emitter::Level level = Emitter::Level::kSecond;
 };
 

@@ -295,6 +295,16 @@ class GemmLoops {
       o.b_k = in_place ? e_.shape.b_step : e_.Int(s_.nv * e_.b_vector_bytes);
       o.mask = in_place ? mask_ : nullptr;
       SetPrefetch(tile, o);
+      if (s_.prefetch_a) {
+        Value* next = e_.Offset(o.a, e_.shape.a_tile);
+        // The first panel asks for the next rows, the other ones for the tile's own, which are
+        // near.
+        if (s_.panels_inner) {
+          Value* is_first = e_.b.CreateICmpEQ(panel_in_block, e_.Int(0));
+          next = e_.b.CreateSelect(is_first, next, o.a);
+        }
+        AddRows(next, s_.mr * e_.unroll * e_.a_bytes, o);
+      }
       if (in_registers_) {
         for (const GemmRows& rows : in_registers_->reads) o.prefetch.push_back(TileOf(rows));
       }
@@ -310,6 +320,7 @@ class GemmLoops {
         }
         EmitIf(
             e_.b, e_.b.CreateICmpEQ(k_block_, e_.Int(0)), [&] { ClearTile(); }, form);
+        if (s_.prefetch_a) AddSums(o);
       }
       std::vector<Value*> sums;
       if (kernel::IsTile(s_.unit)) {
@@ -458,6 +469,28 @@ class GemmLoops {
     }
   }
 
+  // The rows of a tile of A: `step` bytes in each iteration.
+  void AddRows(Value* pointer, int64_t step, TileOperands& o) {
+    LinesAhead ahead;
+    ahead.pointer = pointer;
+    ahead.step = e_.Int(step);
+    ahead.lines = CeilDiv(step, kLineBytes);
+    ahead.level = Emitter::Level::kFirst;
+    if (p_.a_m != p_.k || s_.k_blocks > 1) {
+      ahead.row_bytes = e_.Multiply(k_, o.a_k);
+      ahead.row_step = o.a_m;
+    }
+    o.prefetch.push_back(ahead);
+  }
+
+  // The sums of the blocks of k before this one.
+  void AddSums(TileOperands& o) {
+    o.prefetch.push_back({.pointer = tile_,
+                          .step = e_.Int(kLineBytes),
+                          .last = e_.Offset(tile_, s_.mr * s_.nv * e_.vector_bytes - kLineBytes),
+                          .level = Emitter::Level::kFirst});
+  }
+
   // The tile's rows of an array: one in each iteration.
   LinesAhead TileOf(const GemmRows& rows) {
     Value* offset = e_.Add(e_.Scale(row_, rows.m), e_.Scale(vector_, s_.lanes));
@@ -486,9 +519,17 @@ class GemmLoops {
     Value* count = e_.Int(s_.nv * s_.lanes);
     if (e_.ragged) count = e_.Min(count, e_.b.CreateSub(e_.Int(p_.n), first));
     const int64_t column_bytes = o.b_packed ? s_.b_column_bytes : e_.BytesOfB(p_.b_n);
+    // Each column asks for its share of the next rows.
+    const int64_t columns = std::min<int64_t>(p_.n, s_.nv * s_.lanes);
+    const int64_t share = CeilDiv(int64_t{s_.mr} * p_.k * e_.a_bytes, columns);
     e_.Loop(e_.Int(0), count, s_.nr, "column", [&](Value* j) {
       Value* column = e_.Add(first, j);
       o.columns.clear();
+      o.prefetch.clear();
+      if (s_.prefetch_a) {
+        Value* next = e_.Offset(e_.Offset(o.a, e_.shape.a_tile), e_.Scale(j, share));
+        AddRows(next, CeilDiv(share * s_.nr * s_.lanes, p_.k), o);
+      }
       for (int i = 0; i < s_.nr; ++i) {
         // Columns beyond n repeat the last one.
         Value* offset = e_.Int(i * column_bytes);
@@ -505,10 +546,10 @@ class GemmLoops {
         Value* last = e_.Int(std::max<int64_t>(p_.n - s_.nr, 0));
         Value* ahead = e_.Min(e_.Add(column, e_.Int(groups * s_.nr)), last);
         const int64_t step = s_.nr * e_.BytesOfB(s_.lanes);
-        o.prefetch = {{.pointer = e_.Offset(b_panel_, e_.Scale(ahead, column_bytes)),
-                       .step = e_.Int(step),
-                       .lines = CeilDiv(step, kLineBytes),
-                       .level = Emitter::Level::kFirst}};
+        o.prefetch.push_back({.pointer = e_.Offset(b_panel_, e_.Scale(ahead, column_bytes)),
+                              .step = e_.Int(step),
+                              .lines = CeilDiv(step, kLineBytes),
+                              .level = Emitter::Level::kFirst});
       }
       std::vector<Value*> sums = EmitInnerTile(e_, o);
       Value* row_bytes = direct_ ? e_.shape.c_row : e_.Int(s_.nv * e_.vector_bytes);

@@ -57,22 +57,47 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
   e.Fence();
 }
 
-// A pointer and how far it goes on per iteration, in bytes, until it is at `last`, if that is set.
+// A pointer and how far it goes on per iteration, in bytes, until it is at `last`, if that is set,
+// and beyond the end of a row, if it has one, to the next row.
 struct Cursor {
   Value* pointer;
   Value* step;
   Value* last = nullptr;
+  Value* row_end = nullptr;
+  Value* row_step = nullptr;
+  Value* row_gap = nullptr;
 
   void Advance(Emitter& e) {
     pointer = e.Offset(pointer, step);
     if (last) pointer = e.b.CreateSelect(e.b.CreateICmpULT(pointer, last), pointer, last);
+    if (!row_end) return;
+    Value* in_row = e.b.CreateICmpULT(pointer, row_end);
+    pointer = e.b.CreateSelect(in_row, pointer, e.Offset(pointer, row_gap));
+    row_end = e.b.CreateSelect(in_row, row_end, e.Offset(row_end, row_step));
+  }
+  // The values that change from iteration to iteration.
+  void AddTo(Values& carried) const {
+    carried.push_back(pointer);
+    if (row_end) carried.push_back(row_end);
+  }
+  // Takes them; the values behind them.
+  Values::iterator Take(Values::iterator carried) {
+    pointer = *carried++;
+    if (row_end) row_end = *carried++;
+    return carried;
   }
 };
 
 // A's and B's, and those of what is prefetched.
-std::vector<Cursor> CursorsOf(const TileOperands& o, Value* a_step, Value* b_step) {
+std::vector<Cursor> CursorsOf(Emitter& e, const TileOperands& o, Value* a_step, Value* b_step) {
   std::vector<Cursor> cursors = {{o.a, a_step}, {o.b, b_step}};
-  for (const LinesAhead& p : o.prefetch) cursors.push_back({p.pointer, p.step, p.last});
+  for (const LinesAhead& p : o.prefetch) {
+    Cursor& cursor = cursors.emplace_back(Cursor{p.pointer, p.step, p.last});
+    if (!p.row_bytes) continue;
+    cursor.row_end = e.Offset(p.pointer, p.row_bytes);
+    cursor.row_step = p.row_step;
+    cursor.row_gap = e.b.CreateSub(p.row_step, p.row_bytes);
+  }
   return cursors;
 }
 
@@ -97,23 +122,23 @@ void AccumulateLoop(Emitter& e, std::vector<Cursor>& cursors, Value* iterations,
       return;
     }
   }
-  // The cursors' pointers, how often it still goes round, and the accumulators.
+  // The cursors, how often it still goes round, and the accumulators.
   Values carried;
-  for (const Cursor& cursor : cursors) carried.push_back(cursor.pointer);
+  for (const Cursor& cursor : cursors) cursor.AddTo(carried);
   carried.push_back(iterations);
   carried.insert(carried.end(), accumulators.begin(), accumulators.end());
   auto turn = [&](Values& values) {
-    const auto first = values.begin() + static_cast<int64_t>(cursors.size()) + 1;
-    for (size_t i = 0; i < cursors.size(); ++i) cursors[i].pointer = values[i];
-    std::copy(first, values.end(), accumulators.begin());
+    auto at = values.begin();
+    for (Cursor& cursor : cursors) at = cursor.Take(at);
+    Value* left = *at++;
+    std::copy(at, values.end(), accumulators.begin());
     body();
-    for (size_t i = 0; i < cursors.size(); ++i) {
-      cursors[i].Advance(e);
-      values[i] = cursors[i].pointer;
-    }
-    Value*& left = values[cursors.size()];
+    for (Cursor& cursor : cursors) cursor.Advance(e);
     left = e.b.CreateSub(left, e.Int(1));
-    std::copy(accumulators.begin(), accumulators.end(), first);
+    values.clear();
+    for (const Cursor& cursor : cursors) cursor.AddTo(values);
+    values.push_back(left);
+    values.insert(values.end(), accumulators.begin(), accumulators.end());
     return e.b.CreateICmpNE(left, e.Int(0));
   };
   EmitDoWhile(e.b, carried, turn, {.name = "k", .after = "", .after_last = true});
@@ -281,7 +306,7 @@ std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
       for (int i = 0; i < e.s.mr; ++i) accumulators[i * e.s.nv + v] = begin;
     }
   }
-  std::vector<Cursor> cursors = CursorsOf(o, e.Int(0), e.Int(0));
+  std::vector<Cursor> cursors = CursorsOf(e, o, e.Int(0), e.Int(0));
   TileOperands tile = o;
   if (!llvm::isa<llvm::Constant>(o.a_m)) {
     for (int row = 1; row < e.s.mr; row += 2) tile.odd_rows.push_back(e.Scale(o.a_m, row));
@@ -292,7 +317,7 @@ std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
 
 void EmitTileSums(Emitter& e, const TileOperands& o, Value* sums, bool add) {
   EmitTileBegin(e, sums, add);
-  std::vector<Cursor> cursors = CursorsOf(o, e.Int(0), e.Int(0));
+  std::vector<Cursor> cursors = CursorsOf(e, o, e.Int(0), e.Int(0));
   std::vector<Value*> none;
   SumLevels(e, o, LevelsOf(e, o), 0, cursors, none);
   EmitTileEnd(e, sums);
@@ -309,7 +334,7 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
   // Behind them the sums of the rows' bytes.
   if (flips) accumulators.resize(static_cast<size_t>(mr * (nr + 1)), accumulators[0]);
   std::vector<Cursor> cursors =
-      CursorsOf(o, e.Int(elements * e.a_bytes), e.Int(e.BytesOfB(elements)));
+      CursorsOf(e, o, e.Int(elements * e.a_bytes), e.Int(e.BytesOfB(elements)));
   auto step = [&](Value* mask) {
     Value* a = cursors[0].pointer;
     Value* b = cursors[1].pointer;

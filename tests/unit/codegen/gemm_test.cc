@@ -517,26 +517,46 @@ TEST(CodegenGemm, SixteenRegisters) {
   EXPECT_EQ(choose(wide, 784, 512, 128).group_m, 1);
 }
 
-// Of long sums many panels, each as large as the first cache, wait in the third one, where few
-// would stay in the second one while rows that do not stay there pass by.
+// Long sums are cut, and groups of tiles meet a panel, where few panels of the whole sum would stay
+// in the second cache while rows that do not stay there pass by.
 TEST(CodegenGemm, LongSumsOfManyRows) {
   for (target::Cpu cpu : GemmCpus()) {
     cpu.l1_bytes = 32 << 10;
-    cpu.l2_bytes = 128 << 10;
+    cpu.l2_bytes = 256 << 10;
     cpu.l3_bytes = 1 << 20;
     for (bool constant : {false, true}) {
-      for (int64_t m : {3, 71}) {
+      for (int64_t m : {3, 101}) {
         GemmProblem p = GemmProblem::RowMajor(kF32, m, 500, 1601, 2);
         p.b_constant = constant;
         if (constant) p.batch[0].b = 0;
         const GemmSchedule s = *ChooseGemmSchedule(cpu, p);
         const bool is_long = m > 3 && cpu.vector_bytes < 64;
-        EXPECT_EQ(s.k_blocks == 3, is_long) << s.ToString();
+        EXPECT_EQ(s.k_blocks == 2, is_long) << s.ToString();
         EXPECT_EQ(s.group_m > 1, is_long) << s.ToString();
         CheckGemm({.cpu = cpu, .problem = p});
         CheckGemm({.cpu = cpu, .problem = p, .epilogue = Epilogue::kBiasRelu});
       }
     }
+  }
+}
+
+// Tiles ask for the rows of the next one, where few columns meet rows that come from memory: in one
+// piece, or in blocks of a long sum.
+TEST(CodegenGemm, TilesAskForTheNextRows) {
+  for (target::Cpu cpu : GemmCpus()) {
+    cpu.l2_bytes = 64 << 10;
+    for (auto [m, n, k] :
+         {std::tuple(200, 10, 130), {200, 40, 131}, {90, 20, 2100}, {150, 3, 300}, {301, 1, 100}}) {
+      const GemmProblem p = GemmProblem::RowMajor(kF32, m, n, k);
+      const GemmSchedule s = *ChooseGemmSchedule(cpu, p);
+      EXPECT_EQ(s.prefetch_a, cpu.vector_bytes < 64) << s.ToString();
+      EXPECT_EQ(s.k_blocks > 1, k > 2048) << s.ToString();
+      for (Epilogue epilogue : {Epilogue::kNone, Epilogue::kBiasRelu}) {
+        CheckGemm({.cpu = cpu, .problem = p, .epilogue = epilogue});
+      }
+    }
+    EXPECT_FALSE(ChooseGemmSchedule(cpu, GemmProblem::RowMajor(kF32, 200, 10, 60))->prefetch_a);
+    EXPECT_FALSE(ChooseGemmSchedule(cpu, GemmProblem::RowMajor(kF32, 200, 300, 130))->prefetch_a);
   }
 }
 

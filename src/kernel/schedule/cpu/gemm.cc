@@ -301,7 +301,7 @@ enum class Traffic {
 // Sums of more steps are cut, into blocks of at most so many, where panels of a block stay in the
 // second cache, and where they wait in the third one.
 constexpr int64_t kMaxSteps = 2048, kMaxBlockSteps = 768;
-constexpr int64_t kMaxNearSteps = 1536, kMaxFarBlockSteps = 640;
+constexpr int64_t kMaxShortSteps = 1536, kMaxLongBlockSteps = 1024;
 
 // Cuts a sum of k steps into equal blocks of at most so many.
 int64_t BlockOf(int64_t k, int64_t most) { return RoundUp(CeilDiv(k, CeilDiv(k, most)), 2); }
@@ -316,8 +316,8 @@ bool MayGroup(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& 
 // where A is in the caches anyway.
 int64_t LongBlock(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
   const int64_t k = s.Steps(p);
-  if (!MayGroup(cpu, p, s) || k <= kMaxNearSteps) return 0;
-  const int64_t kc = BlockOf(k, kMaxFarBlockSteps),
+  if (!MayGroup(cpu, p, s) || k <= kMaxShortSteps) return 0;
+  const int64_t kc = BlockOf(k, kMaxLongBlockSteps),
                 column_bytes = p.m * s.row_batches * ByteWidth(p.type);
   const bool stays =
       p.b_constant ? column_bytes * k <= cpu.l3_bytes / 4 : column_bytes * kc <= cpu.l2_bytes;
@@ -376,20 +376,24 @@ void CutSum(int64_t k, GemmSchedule& s) {
 void ChoosePackedBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   const int64_t step_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
   auto group_of = [&](int64_t bytes) { return bytes / (s.mr * s.kc * ByteWidth(p.type)); };
-  if (const int64_t kc = LongBlock(cpu, p, s)) {
-    // Panels as large as the first cache come from the third one. A group of tiles stays in the
-    // second one.
-    s.kc = kc;
-    s.block_n = 2 * cpu.l2_bytes / (kc * step_bytes);
-    s.group_m = group_of(cpu.l2_bytes / 4);
-    return;
+  const int64_t long_block = LongBlock(cpu, p, s);
+  if (long_block > 0) {
+    s.kc = long_block;
+  } else {
+    CutSum(s.Steps(p), s);
   }
-  CutSum(s.Steps(p), s);
-  s.block_n = std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * step_bytes));
-  // A short panel stays in the first cache; the tiles, each a short part of A, stay in the second
-  // one, with the block's other panels.
   const bool is_short = s.b == GemmB::kPackPanel && s.kc * step_bytes <= cpu.l1_bytes / 3;
-  if (MayGroup(cpu, p, s) && is_short) s.group_m = group_of(cpu.l2_bytes / 8);
+  s.block_n = std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * step_bytes));
+  if (long_block > 0) {
+    // A panel is as large as the first cache, or larger; the tiles that it meets, one after
+    // another, stay in the second one.
+    s.block_n = cpu.l2_bytes / (s.kc * step_bytes);
+    s.group_m = group_of(cpu.l2_bytes / 4);
+  } else if (MayGroup(cpu, p, s) && is_short) {
+    // A short panel stays in the first cache; the tiles, each a short part of A, stay in the second
+    // one, with the block's other panels.
+    s.group_m = group_of(cpu.l2_bytes / 8);
+  }
 }
 
 void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
@@ -441,6 +445,22 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   }
   s.block_m =
       CeilDiv(m_tiles, std::min(m_tiles, CeilDiv(items, panels * (p.BatchSize() / s.row_batches))));
+}
+
+// Rows of A so short that the hardware sees the stream of all of them.
+constexpr int64_t kShortRowBytes = 256;
+// More columns meet each row for so long that its way from memory is a small part of the time.
+constexpr int64_t kMostWaiting = 256;
+
+// Whether tiles wait for rows of A that come from beyond the second cache: of each row they read
+// too little at a time for the hardware to see as many streams as there are rows.
+bool WaitsForRows(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
+  if (HasWideVectors(cpu) || s.unit != GemmUnit::kElement || s.pack_a || s.by_columns) return false;
+  if (p.a_k != 1 || !p.k_outer.empty() || s.mr == 1 || p.n > kMostWaiting) return false;
+  const int64_t bytes = ByteWidth(p.TypeOfA());
+  const bool follow = p.a_m == p.k;
+  return p.k * bytes > kShortRowBytes && (s.kind == GemmKind::kOuter || follow) &&
+         p.m * s.row_batches * s.kc * bytes > cpu.l2_bytes;
 }
 
 // Rows begin with a line, and not at a distance that shares the sets of the first cache.
@@ -619,8 +639,8 @@ std::string GemmSchedule::ToString() const {
   out += Cat(" tiles ", m_tiles, "/", block_m, " panels ", n_panels, "/", block_n, " k ", k_blocks,
              "*", kc, panels_inner ? " panels-inner" : "",
              group_m > 1 ? Cat(" groups of ", group_m) : "", items_along_m ? " items-along-m" : "",
-             prefetch_b ? " prefetch" : "", fma ? "" : " no-fma", " unroll ", unroll, " items ",
-             items, " scratch ", scratch_bytes);
+             prefetch_a ? " prefetch-a" : "", prefetch_b ? " prefetch" : "", fma ? "" : " no-fma",
+             " unroll ", unroll, " items ", items, " scratch ", scratch_bytes);
   return out;
 }
 
@@ -696,6 +716,7 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
     }
     if (!ChooseNarrow(cpu, p, s)) ChooseBlocks(cpu, p, s);
   }
+  s.prefetch_a = WaitsForRows(cpu, p, s);
   CompleteGemmSchedule(cpu, p, s);
   return s;
 }

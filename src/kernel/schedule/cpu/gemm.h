@@ -164,6 +164,8 @@ struct GemmSchedule {
   int unroll = 1;
   // The tiles of a block prefetch the next block of B; inner products prefetch the next columns.
   bool prefetch_b = false;
+  // Tiles of rows prefetch the rows of the next one.
+  bool prefetch_a = false;
   // Work items of the kernel, and the pieces of them that are worth their dispatch.
   int64_t items = 1;
   int64_t max_tasks = 1;
@@ -219,7 +221,7 @@ int64_t PackedWordBytes(const GemmProblem& problem, GemmUnit unit);
 bool FlipsBytes(const GemmProblem& problem, GemmUnit unit);
 
 // Derives counts and sizes from what was chosen: kind, unit, b, pack_a, mr, nv, nr, by_columns,
-// block_m, block_n, items_along_m, panels_inner, group_m, kc, unroll and prefetch_b.
+// block_m, block_n, items_along_m, panels_inner, group_m, kc, unroll, prefetch_a and prefetch_b.
 // ChooseGemmSchedule ends with it; tests and tuners call it after changing a choice.
 void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
                           GemmSchedule& schedule);
