@@ -519,14 +519,13 @@ class GemmLoops {
     Value* count = e_.Int(s_.nv * s_.lanes);
     if (e_.ragged) count = e_.Min(count, e_.b.CreateSub(e_.Int(p_.n), first));
     const int64_t column_bytes = o.b_packed ? s_.b_column_bytes : e_.BytesOfB(p_.b_n);
-    // Each column asks for its share of the next rows.
-    const int64_t columns = std::min<int64_t>(p_.n, s_.nv * s_.lanes);
-    const int64_t share = CeilDiv(int64_t{s_.mr} * p_.k * e_.a_bytes, columns);
     e_.Loop(e_.Int(0), count, s_.nr, "column", [&](Value* j) {
       Value* column = e_.Add(first, j);
       o.columns.clear();
-      o.prefetch.clear();
       if (s_.prefetch_a) {
+        // Each column asks for its share of the next rows.
+        const int64_t columns = std::min<int64_t>(p_.n, s_.nv * s_.lanes);
+        const int64_t share = CeilDiv(int64_t{s_.mr} * p_.k * e_.a_bytes, columns);
         Value* next = e_.Offset(e_.Offset(o.a, e_.shape.a_tile), e_.Scale(j, share));
         AddRows(next, CeilDiv(share * s_.nr * s_.lanes, p_.k), o);
       }

@@ -298,8 +298,7 @@ enum class Traffic {
   kBlock,
 };
 
-// Sums of more steps are cut, into blocks of at most so many, where panels of a block stay in the
-// second cache, and where they wait in the third one.
+// Sums of more steps are cut, into blocks of at most so many: any sum, and one that LongBlock cuts.
 constexpr int64_t kMaxSteps = 2048, kMaxBlockSteps = 768;
 constexpr int64_t kMaxShortSteps = 1536, kMaxLongBlockSteps = 1024;
 
@@ -376,24 +375,20 @@ void CutSum(int64_t k, GemmSchedule& s) {
 void ChoosePackedBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   const int64_t step_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
   auto group_of = [&](int64_t bytes) { return bytes / (s.mr * s.kc * ByteWidth(p.type)); };
-  const int64_t long_block = LongBlock(cpu, p, s);
-  if (long_block > 0) {
-    s.kc = long_block;
-  } else {
-    CutSum(s.Steps(p), s);
-  }
-  const bool is_short = s.b == GemmB::kPackPanel && s.kc * step_bytes <= cpu.l1_bytes / 3;
-  s.block_n = std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * step_bytes));
-  if (long_block > 0) {
+  if (const int64_t kc = LongBlock(cpu, p, s)) {
     // A panel is as large as the first cache, or larger; the tiles that it meets, one after
     // another, stay in the second one.
-    s.block_n = cpu.l2_bytes / (s.kc * step_bytes);
+    s.kc = kc;
+    s.block_n = cpu.l2_bytes / (kc * step_bytes);
     s.group_m = group_of(cpu.l2_bytes / 4);
-  } else if (MayGroup(cpu, p, s) && is_short) {
-    // A short panel stays in the first cache; the tiles, each a short part of A, stay in the second
-    // one, with the block's other panels.
-    s.group_m = group_of(cpu.l2_bytes / 8);
+    return;
   }
+  CutSum(s.Steps(p), s);
+  s.block_n = std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * step_bytes));
+  // A short panel stays in the first cache; the tiles, each a short part of A, stay in the second
+  // one, with the block's other panels.
+  const bool is_short = s.b == GemmB::kPackPanel && s.kc * step_bytes <= cpu.l1_bytes / 3;
+  if (MayGroup(cpu, p, s) && is_short) s.group_m = group_of(cpu.l2_bytes / 8);
 }
 
 void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {

@@ -164,7 +164,7 @@ struct GemmSchedule {
   int unroll = 1;
   // The tiles of a block prefetch the next block of B; inner products prefetch the next columns.
   bool prefetch_b = false;
-  // Tiles of rows prefetch the rows of the next one.
+  // Tiles of rows prefetch the rows of the next one, and their own sums of the blocks of k before.
   bool prefetch_a = false;
   // Work items of the kernel, and the pieces of them that are worth their dispatch.
   int64_t items = 1;

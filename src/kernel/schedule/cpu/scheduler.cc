@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integers.h"
 #include "base/strings.h"
 #include "kernel/build.h"
 #include "kernel/contraction.h"
@@ -86,7 +87,7 @@ Reads ReadsOf(const ir::Instruction& dot, int operand, int64_t ops, const target
   auto schedule = ChooseGemmSchedule(cpu, c->problem);
   if (!schedule.ok()) return {};
   if (schedule->kind == GemmKind::kInner && is_a) {
-    return {(c->problem.n + schedule->nr - 1) / schedule->nr, true};
+    return {CeilDiv(c->problem.n, schedule->nr), true};
   }
   if (is_a) return {schedule->pack_a ? 1 : schedule->n_panels, schedule->by_columns};
   switch (schedule->b) {
