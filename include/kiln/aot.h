@@ -15,7 +15,7 @@ extern "C" {
 
 /** Of the description of programs and of their code: both must be of one version, which
  *  kiln_aot_place() and kiln_aot_create() check. */
-#define KILN_AOT_VERSION 1
+#define KILN_AOT_VERSION 2
 
 /** The alignment of memory and results, in bytes. */
 #define KILN_AOT_ALIGNMENT 64

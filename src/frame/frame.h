@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define KILN_FRAME_VERSION 2
+#define KILN_FRAME_VERSION 3
 
 typedef struct kiln_frame kiln_frame;
 
@@ -28,9 +28,10 @@ enum {
   KILN_LAUNCH_STEP = 0,     /* in the program's launch table; -1: not in timelines */
   KILN_LAUNCH_ITEMS = 1,    /* work items */
   KILN_LAUNCH_TASKS = 2,    /* how many pieces parallel_for may make of them */
-  KILN_LAUNCH_FINISH = 3,   /* 1: one more item, behind all others */
-  KILN_LAUNCH_OPERANDS = 4, /* how many follow */
-  KILN_LAUNCH_FIELDS = 5
+  KILN_LAUNCH_SLICE = 3,    /* and its slice */
+  KILN_LAUNCH_FINISH = 4,   /* 1: one more item, behind all others */
+  KILN_LAUNCH_OPERANDS = 5, /* how many follow */
+  KILN_LAUNCH_FIELDS = 6
 };
 
 /* A whole executable. 0, or the code of an error that has been put into the frame's slot. */
@@ -45,9 +46,12 @@ typedef int32_t (*kiln_call_fn)(const kiln_frame* frame, int32_t step, void* con
 typedef struct kiln_frame_table {
   /* Runs `kernel` over [0, items) in at most `tasks` contiguous pieces, on the pool's threads and
    * the caller's; returns when all is done. The split depends on items and tasks alone and tasks
-   * are cut by items, never by who is free, but results must not depend on it. */
+   * are cut by items, never by who is free, but results must not depend on it. Where the frame can
+   * be cancelled, a piece is done in slices: the first one has `slice` items, some milliseconds of
+   * work at most, the next ones as many as that took time for. 0: the kernel polls, and gets each
+   * piece at once. */
   void (*parallel_for)(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args,
-                       int64_t items, int64_t tasks);
+                       int64_t items, int64_t tasks, int64_t slice);
   kiln_call_fn call;
   /* Bracket one step when frame->trace is set. `step` indexes the program's launch table. */
   void (*trace_begin)(const kiln_frame* frame, int32_t step);

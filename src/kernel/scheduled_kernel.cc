@@ -1,5 +1,7 @@
 #include "kernel/scheduled_kernel.h"
 
+#include <algorithm>
+
 #include "base/overloaded.h"
 #include "kernel/contraction.h"
 #include "kernel/schedule/cpu/gemm.h"
@@ -10,6 +12,9 @@ namespace {
 // About a half of two multiply-adds for each lane in a cycle.
 constexpr double kGemmFlopsPerLane = 8000;  // in a microsecond
 constexpr double kPackedBytes = 25e3;       // in a microsecond
+// A slice of a kernel of a run that may be cancelled: its time, and tasks of some ten microseconds.
+constexpr double kSliceMicroseconds = 4000;
+constexpr double kTasksPerSlice = 400;
 
 }  // namespace
 
@@ -41,6 +46,16 @@ double CpuGemm::microseconds() const {
   return 0;
 }
 
+int64_t CpuItems::slice() const {
+  if (polls) return 0;
+  // With as few items as tasks, an item may take any time.
+  if (microseconds == 0 && max_tasks >= count) return 1;
+  const double all = microseconds > 0 ? microseconds / kSliceMicroseconds
+                                      : static_cast<double>(max_tasks) / kTasksPerSlice;
+  const auto items = static_cast<double>(count);
+  return static_cast<int64_t>(std::clamp(items / all, 1.0, std::max(items, 1.0)));
+}
+
 std::optional<CpuItems> ItemsOf(const KernelSchedule& schedule) {
   using Items = std::optional<CpuItems>;
   return std::visit(Overloaded{
@@ -51,7 +66,8 @@ std::optional<CpuItems> ItemsOf(const KernelSchedule& schedule) {
                           return {{s.items, s.max_tasks, false, s.microseconds}};
                         },
                         [](const CpuGemm& s) -> Items {
-                          return {{s.items(), s.max_tasks, false, s.microseconds()}};
+                          const bool polls = s.role == CpuGemm::Role::kGemm && s.schedule->polls;
+                          return {{s.items(), s.max_tasks, false, s.microseconds(), polls}};
                         },
                         [](const CpuBundle& s) -> Items {
                           return {{s.items, s.max_tasks}};

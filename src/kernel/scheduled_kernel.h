@@ -94,6 +94,10 @@ struct CpuItems {
   bool finish = false;    // one more call, [count, count + 1), after all others
   // About how long one thread takes for all; 0 where it is not known.
   double microseconds = 0;
+  bool polls = false;  // asks for itself whether the run is to end
+
+  // Items after which that is asked first, about four milliseconds of work; 0 where it polls.
+  int64_t slice() const;
 };
 // Nothing on a GPU.
 std::optional<CpuItems> ItemsOf(const KernelSchedule& schedule);

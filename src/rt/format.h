@@ -8,7 +8,7 @@
 #include "frame/frame.h"
 #include "kiln/aot.h"
 
-static_assert(KILN_AOT_VERSION == 1 && KILN_FRAME_VERSION == 2);
+static_assert(KILN_AOT_VERSION == 2 && KILN_FRAME_VERSION == 3);
 
 extern "C" {
 

@@ -34,10 +34,10 @@ int32_t FailOnce(const kiln_frame* frame, int32_t code, const char* message, int
 }
 
 void RunParallel(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args, int64_t items,
-                 int64_t tasks) {
+                 int64_t tasks, int64_t slice) {
   kiln_aot_pool* pool = RunOf(frame).instance.pool;
   runtime::ParallelFor<runtime::RunRange>(
-      frame, kernel, args, items, tasks,
+      frame, kernel, args, items, tasks, slice,
       [pool](int64_t count, void (*work)(void*, int64_t), void* context) {
         pool->run(pool, count, work, context);
       });

@@ -16,28 +16,17 @@ namespace {
 
 HostRun& RunOf(const kiln_frame* frame) { return *static_cast<HostRun*>(frame->host); }
 
-// Tasks take some ten microseconds, so these some milliseconds.
-constexpr double kTasksPerSlice = 256;
 // The items between two polls, after the first one.
 constexpr auto kLeastBetweenLooks = std::chrono::milliseconds(1);
 constexpr auto kMostBetweenLooks = std::chrono::milliseconds(8);
 
-// The items after which it is first asked whether the run is to end.
-int64_t FirstSlice(const KernelRun& run) {
-  // With as few items as tasks, an item may take any time.
-  if (run.tasks >= run.items) return 1;
-  const auto items = static_cast<double>(run.items);
-  const double slice = items * kTasksPerSlice / static_cast<double>(run.tasks);
-  return static_cast<int64_t>(std::clamp(slice, 1.0, items));
-}
-
 // Ends early where the run is cancelled.
 void RunPolled(const KernelRun& run, Range range) {
-  if (!run.frame->cancel) {
+  if (!run.frame->cancel || run.slice == 0) {
     RunRange(run, range);
     return;
   }
-  int64_t slice = FirstSlice(run);
+  int64_t slice = run.slice;
   while (true) {
     if (slice >= range.end - range.begin) {
       RunRange(run, range);
@@ -58,8 +47,8 @@ void RunPolled(const KernelRun& run, Range range) {
 }
 
 void RunParallel(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args, int64_t items,
-                 int64_t tasks) {
-  ParallelFor<RunPolled>(frame, kernel, args, items, tasks,
+                 int64_t tasks, int64_t slice) {
+  ParallelFor<RunPolled>(frame, kernel, args, items, tasks, slice,
                          [frame](int64_t count, void (*work)(void*, int64_t), void* context) {
                            RunOf(frame).pool->Run(count, work, context);
                          });

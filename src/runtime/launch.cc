@@ -22,10 +22,11 @@ int32_t Launch(const kiln_frame* frame, void** args, const kiln_kernel_fn* kerne
     }
     const auto step = static_cast<int32_t>(data[KILN_LAUNCH_STEP]);
     const int64_t items = data[KILN_LAUNCH_ITEMS], tasks = data[KILN_LAUNCH_TASKS];
+    const int64_t slice = data[KILN_LAUNCH_SLICE];
     const bool is_traced = frame->trace && step >= 0;
     if (is_traced) frame->table->trace_begin(frame, step);
     if (tasks > 1) {
-      frame->table->parallel_for(frame, kernels[k], args, items, tasks);
+      frame->table->parallel_for(frame, kernels[k], args, items, tasks, slice);
     } else if (items > 0) {
       kernels[k](frame, args, 0, items);
     }

@@ -30,8 +30,7 @@ struct KernelRun {
   const kiln_frame* frame;
   kiln_kernel_fn kernel;
   void* const* args;
-  int64_t items, pieces;
-  int64_t tasks;  // as they were asked for: a measure of the work
+  int64_t items, pieces, slice;
 };
 using RunItems = void (*)(const KernelRun& run, Range range);
 
@@ -44,10 +43,10 @@ inline void RunRange(const KernelRun& run, Range range) {
 // for each task on some threads.
 template <RunItems kRunItems, typename RunTasks>
 void ParallelFor(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args, int64_t items,
-                 int64_t tasks, const RunTasks& run_tasks) {
+                 int64_t tasks, int64_t slice, const RunTasks& run_tasks) {
   if (items <= 0) return;
   const int64_t pieces = std::min({tasks, int64_t{frame->threads}, items});
-  KernelRun run{frame, kernel, args, items, pieces, tasks};
+  KernelRun run{frame, kernel, args, items, pieces, slice};
   if (pieces <= 1) {
     kRunItems(run, {0, items});
     return;

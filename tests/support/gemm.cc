@@ -94,6 +94,7 @@ class Checker {
     std::vector<T> pieces = Execute(true);
     ASSERT_EQ(std::memcmp(whole.data(), pieces.data(), whole.size() * sizeof(T)), 0);
     Compare(whole);
+    if (s_.polls) ExpectNothingIfCancelled();
   }
 
  private:
@@ -295,13 +296,29 @@ class Checker {
     return static_cast<size_t>(batch + m * p_.c_m + n * p_.c_n - c_span_.low);
   }
 
-  static void Call(kiln_kernel_fn f, std::vector<void*> args, int64_t items, bool pieces) {
-    if (!pieces) return f(nullptr, args.data(), 0, items);
+  void Call(kiln_kernel_fn f, std::vector<void*> args, int64_t items, bool pieces) {
+    if (!pieces) return f(&frame_, args.data(), 0, items);
     int64_t size = 1;
     for (int64_t end = items; end > 0; end -= size, ++size) {
-      f(nullptr, args.data(), std::max<int64_t>(end - size, 0), end);
+      f(&frame_, args.data(), std::max<int64_t>(end - size, 0), end);
     }
-    f(nullptr, args.data(), items, items);  // nothing
+    f(&frame_, args.data(), items, items);  // nothing
+  }
+
+  void ExpectNothingIfCancelled() {
+    const int32_t cancel = 1;
+    int32_t code = 0;
+    kiln_frame_table table{};
+    table.fail = [](const kiln_frame* frame, int32_t failure, const char*, int64_t) {
+      return *static_cast<int32_t*>(frame->host) = failure;
+    };
+    frame_.table = &table;
+    frame_.cancel = &cancel;
+    frame_.host = &code;
+    const std::vector<T> result = Execute(false);
+    frame_ = {};
+    EXPECT_EQ(code, static_cast<int32_t>(Code::kCancelled));
+    EXPECT_EQ(std::memcmp(result.data(), c_.data(), result.size() * sizeof(T)), 0);
   }
 
   std::vector<T> Execute(bool pieces) {
@@ -384,6 +401,7 @@ class Checker {
 
   const Case& case_;
   const GemmProblem& p_;
+  kiln_frame frame_{};  // which nobody cancels
   GemmSchedule s_;
   std::unique_ptr<KernelJit> jit_;
   std::mt19937 random_{12345};

@@ -12,7 +12,7 @@ Result<std::unique_ptr<Jit>> Jit::Load(const std::vector<std::string>& objects) 
 
 TestFrame::TestFrame(std::vector<void*> buffers) : buffers_(std::move(buffers)) {
   table_.parallel_for = [](const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args,
-                           int64_t items, int64_t tasks) {
+                           int64_t items, int64_t tasks, int64_t) {
     ++Of(frame).parallel_calls;
     for (int64_t t = tasks; t-- > 0;) {
       kernel(frame, args, items * t / tasks, items * (t + 1) / tasks);

@@ -227,7 +227,8 @@ class Entry {
     if (CopyItems(bytes) == 1) {
       b_.CreateCall(kernel, {frame_, args_, b_.getInt64(0), items});
     } else {
-      CallTable(KILN_TABLE_PARALLEL_FOR, b_.getVoidTy(), {frame_, kernel, args_, items, items});
+      CallTable(KILN_TABLE_PARALLEL_FOR, b_.getVoidTy(),
+                {frame_, kernel, args_, items, items, b_.getInt64(1)});
     }
     return OkStatus();
   }

@@ -44,6 +44,7 @@ void AddLaunchData(const program::Launch& launch, const kernel::CpuItems& items,
   words[first + KILN_LAUNCH_STEP] = static_cast<uint64_t>(launch.id.value());
   words[first + KILN_LAUNCH_ITEMS] = static_cast<uint64_t>(items.count);
   words[first + KILN_LAUNCH_TASKS] = static_cast<uint64_t>(items.count > 0 ? items.max_tasks : 1);
+  words[first + KILN_LAUNCH_SLICE] = static_cast<uint64_t>(items.slice());
   words[first + KILN_LAUNCH_FINISH] = items.finish ? 1 : 0;
   words[first + KILN_LAUNCH_OPERANDS] = launch.args.size();
   for (const program::Slice& slice : launch.args) {

@@ -3,6 +3,7 @@
 
 #include "base/integers.h"
 #include "codegen/cpu/gemm_internal.h"
+#include "codegen/poll.h"
 #include "llvm/IR/Module.h"
 
 namespace kiln::codegen::gemm {
@@ -205,6 +206,7 @@ class GemmLoops {
     if (s_.panels_inner) {
       if (s_.b == GemmB::kPackPanel) pack(panels.first, panels.count);
       e_.Loop(e_.Int(0), tiles.count, s_.group_m, "tile", [&](Value* first) {
+        if (s_.polls) EmitPoll(e_.b, e_.function->getArg(0), [&](Value*) { e_.b.CreateRetVoid(); });
         e_.Loop(e_.Int(0), panels.count, 1, "panel", [&](Value* j) {
           SetPanel(e_.Add(panels.first, j), panel_b(j));
           if (s_.group_m == 1) return Tile(k_first, tiles.first, first, j);

@@ -27,7 +27,7 @@ void ForEach(const kiln_frame* frame, int64_t items, F&& f) {
     for (int64_t item = begin; item < end; ++item) function(item);
   };
   void* args[] = {const_cast<void*>(static_cast<const void*>(&f))};
-  if (items > 0) frame->table->parallel_for(frame, kernel, args, items, items);
+  if (items > 0) frame->table->parallel_for(frame, kernel, args, items, items, 1);
 }
 
 }  // namespace kiln::runtime::lib

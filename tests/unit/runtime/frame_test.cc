@@ -12,7 +12,7 @@ namespace kiln {
 namespace {
 
 TEST(Frame, ItsLayoutIsThatOfItsVersion) {
-  static_assert(KILN_FRAME_VERSION == 2);
+  static_assert(KILN_FRAME_VERSION == 3);
   const kiln_frame frame{};
   // All members.
   const auto& [buffers, table, trace, cancel, host, threads, reserved] = frame;
@@ -46,7 +46,8 @@ TEST(Frame, ItsTableIsThatOfItsVersion) {
   static_assert(std::is_same_v<kiln_entry_fn, int32_t (*)(Frame)>);
   static_assert(std::is_same_v<kiln_kernel_fn, void (*)(Frame, void* const*, int64_t, int64_t)>);
   static_assert(std::is_same_v<decltype(table.parallel_for),
-                               void (*)(Frame, kiln_kernel_fn, void* const*, int64_t, int64_t)>);
+                               void (*)(Frame, kiln_kernel_fn, void* const*, int64_t, int64_t,
+                                        int64_t)>);
   static_assert(std::is_same_v<decltype(table.call),
                                int32_t (*)(Frame, int32_t, void* const*, const void*, int64_t)>);
   static_assert(std::is_same_v<decltype(table.trace_begin), void (*)(Frame, int32_t)>);
@@ -62,9 +63,10 @@ TEST(Frame, TheDataOfALaunchAreThoseOfItsVersion) {
   EXPECT_EQ(KILN_LAUNCH_STEP, 0);
   EXPECT_EQ(KILN_LAUNCH_ITEMS, 1);
   EXPECT_EQ(KILN_LAUNCH_TASKS, 2);
-  EXPECT_EQ(KILN_LAUNCH_FINISH, 3);
-  EXPECT_EQ(KILN_LAUNCH_OPERANDS, 4);
-  EXPECT_EQ(KILN_LAUNCH_FIELDS, 5);
+  EXPECT_EQ(KILN_LAUNCH_SLICE, 3);
+  EXPECT_EQ(KILN_LAUNCH_FINISH, 4);
+  EXPECT_EQ(KILN_LAUNCH_OPERANDS, 5);
+  EXPECT_EQ(KILN_LAUNCH_FIELDS, 6);
 }
 
 }  // namespace

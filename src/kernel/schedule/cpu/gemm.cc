@@ -371,6 +371,10 @@ void CutSum(int64_t k, GemmSchedule& s) {
   if (k > kMaxSteps) s.kc = BlockOf(k, kMaxBlockSteps);
 }
 
+// Some milliseconds of work. Blocks of panels should not be cut for a look at whether the run is to
+// end.
+constexpr int64_t kTasksOfSlice = 1024;
+
 // Blocks of packed panels, and groups of tiles that meet a panel one after another.
 void ChoosePackedBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   const int64_t step_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
@@ -434,6 +438,7 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
       s.prefetch_b = s.b == GemmB::kPrepacked;
       ChoosePackedBlocks(cpu, p, s);
       s.items_along_m = true;
+      s.polls = !IsTile(s.unit) && TasksFor(p) > kTasksOfSlice;
       // Each item has room for a packed panel.
       if (s.b == GemmB::kPackPanel) items = 16;
       break;
@@ -634,7 +639,7 @@ std::string GemmSchedule::ToString() const {
   out += Cat(" tiles ", m_tiles, "/", block_m, " panels ", n_panels, "/", block_n, " k ", k_blocks,
              "*", kc, panels_inner ? " panels-inner" : "",
              group_m > 1 ? Cat(" groups of ", group_m) : "", items_along_m ? " items-along-m" : "",
-             prefetch_a ? " prefetch-a" : "", prefetch_b ? " prefetch" : "", fma ? "" : " no-fma",
+             prefetch_a ? " prefetch-a" : "", prefetch_b ? " prefetch" : "", polls ? " polls" : "", fma ? "" : " no-fma",
              " unroll ", unroll, " items ", items, " scratch ", scratch_bytes);
   return out;
 }

@@ -166,6 +166,8 @@ struct GemmSchedule {
   bool prefetch_b = false;
   // Tiles of rows prefetch the rows of the next one, and their own sums of the blocks of k before.
   bool prefetch_a = false;
+  // Between groups of tiles it is asked whether the run is to end: a call takes long.
+  bool polls = false;
   // Work items of the kernel, and the pieces of them that are worth their dispatch.
   int64_t items = 1;
   int64_t max_tasks = 1;
@@ -221,7 +223,7 @@ int64_t PackedWordBytes(const GemmProblem& problem, GemmUnit unit);
 bool FlipsBytes(const GemmProblem& problem, GemmUnit unit);
 
 // Derives counts and sizes from what was chosen: kind, unit, b, pack_a, mr, nv, nr, by_columns,
-// block_m, block_n, items_along_m, panels_inner, group_m, kc, unroll, prefetch_a and prefetch_b.
+// block_m, block_n, items_along_m, panels_inner, group_m, kc, unroll, prefetch_a, prefetch_b and polls.
 // ChooseGemmSchedule ends with it; tests and tuners call it after changing a choice.
 void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
                           GemmSchedule& schedule);
