@@ -277,7 +277,7 @@ void ForEachVector(Emitter& e, llvm::Value* first_row, llvm::Value* first_vector
 void StoreResults(Emitter& e, llvm::Value* slot, llvm::Value* c, llvm::Value* row,
                   llvm::Value* vector);
 
-// Whether a gemm's accumulators go straight to C.
+// Whether a gemm's accumulators go straight to C, and are added there where the sum has blocks.
 bool IsDirect(const kernel::GemmProblem& p, const kernel::GemmSchedule& s);
 
 // Emits all of a gemm: the loops around its tiles. With an epilogue in registers `finish` does the

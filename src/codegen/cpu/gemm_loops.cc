@@ -49,8 +49,7 @@ void StoreResults(Emitter& e, Value* slot, Value* c, Value* row, Value* vector) 
 }
 
 bool IsDirect(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
-  return s.kind == GemmKind::kOuter && s.k_blocks == 1 && !kernel::IsTile(s.unit) &&
-         (p.c_n == 1 || p.n == 1);
+  return s.kind == GemmKind::kOuter && !kernel::IsTile(s.unit) && (p.c_n == 1 || p.n == 1);
 }
 
 namespace {
@@ -81,7 +80,8 @@ class GemmLoops {
       slot_ = e.Offset(operands.scratch, e.Multiply(e.function->getArg(2), e.shape.slot));
     }
     direct_ = !finish_ && !in_registers_ && (IsDirect(p_, s_) || HasWholeGroups());
-    if (!direct_ && (s_.k_blocks == 1 || e.may_be_one_block)) {
+    adds_ = direct_ && s_.k_blocks > 1;
+    if (adds_ || (!direct_ && (s_.k_blocks == 1 || e.may_be_one_block))) {
       auto* type = llvm::ArrayType::get(e.vector, static_cast<uint64_t>(s_.mr * s_.nv));
       llvm::AllocaInst* tile = e.b.CreateAlloca(type);
       tile->setAlignment(llvm::Align(64));
@@ -311,7 +311,9 @@ class GemmLoops {
         for (const GemmRows& rows : in_registers_->reads) o.prefetch.push_back(TileOf(rows));
       }
       const IfForm form = {.after = "join", .after_last = true};
-      if (s_.k_blocks > 1) {
+      if (adds_) {
+        AddRowsOfC(o);
+      } else if (s_.k_blocks > 1) {
         // Sums of the blocks of k before this one wait in the panel's slot.
         tile_ = e_.Offset(slot_, e_.Add(e_.Multiply(panel_in_block, e_.shape.panel_slot),
                                         e_.Scale(tile, s_.mr * s_.nv * e_.vector_bytes)));
@@ -330,6 +332,7 @@ class GemmLoops {
       } else {
         sums = EmitOuterTile(e_, o);
       }
+      if (adds_) return AddToC(sums, tile_index);
       if (direct_) return StoreDirect(sums);
       if (s_.k_blocks > 1) {
         StoreTile(sums, true);
@@ -345,11 +348,15 @@ class GemmLoops {
 
   Value* IsLastBlock() { return e_.b.CreateICmpEQ(e_.Add(k_block_, e_.Int(1)), e_.shape.k_blocks); }
 
-  // Fills the tile with the number that every sum keeps its bits with: of floats -0, because 0 + -0
-  // is 0. A loop is less to compile than a second way to store sums.
+  // The number that every sum keeps its bits with: of floats -0, because 0 + -0 is 0.
+  llvm::Constant* NoSum() {
+    return IsFloat(p_.type) ? llvm::ConstantFP::getNegativeZero(e_.vector)
+                            : llvm::Constant::getNullValue(e_.vector);
+  }
+
+  // A loop is less to compile than a second way to store sums.
   void ClearTile() {
-    llvm::Constant* none = IsFloat(p_.type) ? llvm::ConstantFP::getNegativeZero(e_.vector)
-                                            : llvm::Constant::getNullValue(e_.vector);
+    llvm::Constant* none = NoSum();
     e_.Loop(e_.Int(0), e_.Int(s_.mr * s_.nv), 1, "clear", [&](Value* i) {
       e_.StoreVector(none, e_.Offset(tile_, e_.Scale(i, e_.vector_bytes)), nullptr, true);
     });
@@ -493,6 +500,17 @@ class GemmLoops {
                           .level = Emitter::Level::kFirst});
   }
 
+  // The tile's rows of C: one in each iteration.
+  void AddRowsOfC(TileOperands& o) {
+    LinesAhead ahead;
+    ahead.pointer = DirectTile();
+    ahead.step = e_.shape.c_row;
+    ahead.last = e_.Offset(ahead.pointer, e_.Scale(e_.shape.c_row, s_.mr - 1));
+    ahead.lines = CeilDiv(s_.nv * e_.vector_bytes, kLineBytes);
+    ahead.level = Emitter::Level::kFirst;
+    o.prefetch.push_back(ahead);
+  }
+
   // The tile's rows of an array: one in each iteration.
   LinesAhead TileOf(const GemmRows& rows) {
     Value* offset = e_.Add(e_.Scale(row_, rows.m), e_.Scale(vector_, s_.lanes));
@@ -566,9 +584,35 @@ class GemmLoops {
     });
   }
 
-  void StoreDirect(const std::vector<Value*>& sums) {
-    Value* to = e_.Offset(
+  // The tile in C.
+  Value* DirectTile() {
+    return e_.Offset(
         c_item_, e_.Add(e_.Multiply(row_, e_.shape.c_row), e_.Scale(vector_, e_.vector_bytes)));
+  }
+
+  // Adds a tile's sums to those of the blocks of k before, which are in C. What the tile shares
+  // with the one before has got its own.
+  void AddToC(const std::vector<Value*>& sums, Value* tile_index) {
+    StoreTile(sums, false);
+    Value* is_first = e_.b.CreateICmpEQ(k_block_, e_.Int(0));
+    Value* to = DirectTile();
+    ForEachVector(e_, FirstRow(tile_index), FirstVector(), [&](Value* i, Value* v) {
+      Value* mask = nullptr;
+      if (e_.ragged) {
+        Value* first = e_.Scale(e_.Add(vector_, v), s_.lanes);
+        mask = e_.Mask(e_.b.CreateSub(e_.Int(p_.n), first));
+      }
+      Value* at = e_.Offset(
+          to, e_.Add(e_.Multiply(i, e_.shape.c_row), e_.Scale(v, e_.vector_bytes)));
+      Value* before =
+          e_.b.CreateSelect(is_first, NoSum(), e_.LoadVector(at, mask, false));
+      Value* sum = e_.LoadVector(SlotOf(e_, tile_, i, v), nullptr, true);
+      e_.StoreVector(e_.Sum(before, sum), at, mask, false);
+    });
+  }
+
+  void StoreDirect(const std::vector<Value*>& sums) {
+    Value* to = DirectTile();
     for (int i = 0; i < s_.mr; ++i) {
       for (int v = 0; v < s_.nv; ++v) {
         Value* at = e_.Add(e_.Scale(e_.shape.c_row, i), e_.Int(v * e_.vector_bytes));
@@ -589,8 +633,8 @@ class GemmLoops {
   Value* slot_ = nullptr;
   Value* tile_ = nullptr;      // a register tile in memory, row by row
   Value* own_tile_ = nullptr;  // the place of those that no other block adds to
-  // Accumulators, or inner products, go straight to C.
-  bool direct_ = false;
+  // Accumulators, or inner products, go straight to C; those of several blocks of k are added there.
+  bool direct_ = false, adds_ = false;
   // Of the item, block of k, panel and tile that is being emitted.
   Value* outer_batch_ = nullptr;  // the batch but for what goes together
   Value* batch_ = nullptr;
