@@ -340,6 +340,7 @@ class SharedGemm {
     e.shape.a_step = told.a_step;
     e.shape.a_tile = told.a_tile;
     e.shape.a_last = told.a_last;
+    e.shape.a_block = told.a_block;
     e.may_be_one_block = may_be_one_block_;
     if (!may_be_one_block_) return;
     e.shape.slot = told.slot;

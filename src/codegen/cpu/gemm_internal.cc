@@ -41,12 +41,13 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
   shape.b_step = Int(BytesOfB(problem.b_k));
   shape.b_column = Int(BytesOfB(problem.b_n));
   if (schedule.pack_a && schedule.a_row_bytes == 0) {
-    const int64_t step = schedule.mr * element_bytes;
-    SetShapeOfA(element_bytes, step, steps * step, (schedule.row_tiles - 1) * steps * step);
+    const int64_t step = schedule.mr * element_bytes, tile = schedule.kc * step;
+    SetShapeOfA(element_bytes, step, tile, (schedule.row_tiles - 1) * tile,
+                schedule.row_tiles * tile);
   } else {
     const int64_t row = schedule.pack_a ? schedule.a_row_bytes : problem.a_m * a_bytes;
     const int64_t step = schedule.pack_a ? element_bytes : problem.a_k * a_bytes * group;
-    SetShapeOfA(row, step, schedule.mr * row, (problem.m - schedule.mr) * row);
+    SetShapeOfA(row, step, schedule.mr * row, (problem.m - schedule.mr) * row, schedule.kc * step);
   }
   shape.slot = Int(schedule.slot_bytes);
   shape.panel_slot = Int(schedule.panel_stride);
@@ -65,11 +66,12 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
   }
 }
 
-void Emitter::SetShapeOfA(int64_t row, int64_t step, int64_t tile, int64_t last) {
+void Emitter::SetShapeOfA(int64_t row, int64_t step, int64_t tile, int64_t last, int64_t block) {
   shape.a_row = Int(row);
   shape.a_step = Int(step);
   shape.a_tile = Int(tile);
   shape.a_last = Int(last);
+  shape.a_block = Int(block);
 }
 
 Value* Emitter::Arg(int index) {
@@ -285,14 +287,14 @@ Value* Emitter::PackedBOffset(Value* batch, Value* k_block, Value* panel, Value*
   return Add(offset, b.CreateMul(panel, Scale(Add(k_count, Int(head)), row_bytes)));
 }
 
-Value* Emitter::PackedAOffset(Value* batch, Value* tile, Value* k) {
+Value* Emitter::PackedAOffset(Value* batch, Value* k_block, Value* tile) {
   if (s.a_shared) batch = Int(0);
   if (s.a_row_bytes > 0) {
     return Add(Scale(Add(Scale(batch, p.m), TileRow(tile)), s.a_row_bytes),
-               Scale(k, element_bytes));
+               Scale(k_block, s.kc * element_bytes));
   }
-  return Add(Scale(Add(Scale(batch, s.row_tiles), tile), steps * s.mr * element_bytes),
-             Scale(k, s.mr * element_bytes));
+  Value* block = Add(Scale(batch, s.k_blocks), k_block);
+  return Scale(Add(Scale(block, s.row_tiles), tile), s.kc * s.mr * element_bytes);
 }
 
 llvm::Function* NewFunction(const llvm::Function& like, llvm::FunctionType* type,

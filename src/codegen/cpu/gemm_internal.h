@@ -19,12 +19,13 @@ struct Shape {
   llvm::Value* k_blocks = nullptr;
   llvm::Value* b_step = nullptr;    // between steps of B in place
   llvm::Value* b_column = nullptr;  // between its columns
-  // Between the rows of a tile of A, its steps, the tiles, and from the first tile to the last one,
-  // which may be moved back.
+  // Between the rows of a tile of A, its steps, the tiles, from the first tile to the last one,
+  // which may be moved back, and between the blocks of k.
   llvm::Value* a_row = nullptr;
   llvm::Value* a_step = nullptr;
   llvm::Value* a_tile = nullptr;
   llvm::Value* a_last = nullptr;
+  llvm::Value* a_block = nullptr;
   // Between the slots of scratch, and those of neighbouring panels.
   llvm::Value* slot = nullptr;
   llvm::Value* panel_slot = nullptr;
@@ -42,10 +43,11 @@ struct Shape {
   llvm::Value* a_batch = nullptr;
   llvm::Value* a_level = nullptr;
 
-  std::array<llvm::Value**, 21> all() {
-    return {&n_panels, &block_n,  &k_blocks,    &b_step,     &b_column,    &a_row,   &a_step,
-            &a_tile,   &a_last,   &slot,        &panel_slot, &panel_bytes, &m_tiles, &m_blocks,
-            &block_m,  &last_row, &last_vector, &kc,         &c_row,       &a_batch, &a_level};
+  std::array<llvm::Value**, 22> all() {
+    return {&n_panels,    &block_n, &k_blocks, &b_step,  &b_column, &a_row,
+            &a_step,      &a_tile,  &a_last,   &a_block, &slot,     &panel_slot,
+            &panel_bytes, &m_tiles, &m_blocks, &block_m, &last_row, &last_vector,
+            &kc,          &c_row,   &a_batch,  &a_level};
   }
 };
 
@@ -92,7 +94,7 @@ struct Emitter {
   bool may_be_one_block =
       false;  // of several blocks of k, or of one: what `shape` has of slots is told
 
-  void SetShapeOfA(int64_t row, int64_t step, int64_t tile, int64_t last);
+  void SetShapeOfA(int64_t row, int64_t step, int64_t tile, int64_t last, int64_t block);
   llvm::Value* Int(int64_t value) { return llvm::ConstantInt::getSigned(i64, value); }
   // The i-th of the kernel's args.
   llvm::Value* Arg(int index);
@@ -187,11 +189,11 @@ struct Emitter {
   llvm::Value* KCount(llvm::Value* k_block, int64_t total, int64_t in_block);
   llvm::Value* KOffsetA(llvm::Value* k_block);
   llvm::Value* KOffsetB(llvm::Value* k_block);
-  // Where a panel is in packed B, and a tile from step k on in packed A; in bytes. Operands that
-  // every batch shares are packed once.
+  // Where a panel is in packed B, and a tile in packed A; in bytes. Operands that every batch
+  // shares are packed once.
   llvm::Value* PackedBOffset(llvm::Value* batch, llvm::Value* k_block, llvm::Value* panel,
                              llvm::Value* k_count);
-  llvm::Value* PackedAOffset(llvm::Value* batch, llvm::Value* tile, llvm::Value* k);
+  llvm::Value* PackedAOffset(llvm::Value* batch, llvm::Value* k_block, llvm::Value* tile);
 };
 
 // A line of the caches.

@@ -181,7 +181,6 @@ class GemmLoops {
   void Block(Value* b, Value* k_block, const Run& tiles, const Run& panels) {
     k_block_ = k_block;
     k_ = e_.KCount(k_block);
-    Value* k_first = e_.Multiply(k_block, e_.shape.kc);
     if (s_.b != GemmB::kPrepacked) {
       b = e_.Offset(b, e_.KOffsetB(k_block));
     }
@@ -209,10 +208,9 @@ class GemmLoops {
         if (s_.polls) EmitPoll(e_.b, e_.function->getArg(0), [&](Value*) { e_.b.CreateRetVoid(); });
         e_.Loop(e_.Int(0), panels.count, 1, "panel", [&](Value* j) {
           SetPanel(e_.Add(panels.first, j), panel_b(j));
-          if (s_.group_m == 1) return Tile(k_first, tiles.first, first, j);
+          if (s_.group_m == 1) return Tile(tiles.first, first, j);
           Value* end = e_.Min(e_.Add(first, e_.Int(s_.group_m)), tiles.count);
-          e_.Loop(first, end, 1, "tile.of.group",
-                  [&](Value* i) { Tile(k_first, tiles.first, i, j); });
+          e_.Loop(first, end, 1, "tile.of.group", [&](Value* i) { Tile(tiles.first, i, j); });
         });
       });
       return;
@@ -220,8 +218,7 @@ class GemmLoops {
     e_.Loop(e_.Int(0), panels.count, 1, "panel", [&](Value* j) {
       if (s_.b == GemmB::kPackPanel) pack(e_.Add(panels.first, j), e_.Int(1));
       SetPanel(e_.Add(panels.first, j), panel_b(j));
-      e_.Loop(e_.Int(0), tiles.count, 1, "tile",
-              [&](Value* i) { Tile(k_first, tiles.first, i, j); });
+      e_.Loop(e_.Int(0), tiles.count, 1, "tile", [&](Value* i) { Tile(tiles.first, i, j); });
     });
   }
 
@@ -260,7 +257,7 @@ class GemmLoops {
     return e_.Offset(b_, e_.PackedBOffset(outer_batch_, k_block, panel, e_.KCount(k_block)));
   }
 
-  void Tile(Value* k_first, Value* first_tile, Value* tile, Value* panel_in_block) {
+  void Tile(Value* first_tile, Value* tile, Value* panel_in_block) {
     Value* tile_index = e_.Add(first_tile, tile);
     if (s_.row_batches > 1) {
       Value* rows = TakeIndex(tile_index, e_.Int(s_.row_tiles));
@@ -279,9 +276,9 @@ class GemmLoops {
         Value* is_last = e_.b.CreateICmpEQ(tile_index, last);
         at = e_.b.CreateSelect(is_last, e_.shape.a_last, at);
       }
-      o.a = e_.Offset(e_.Offset(a_item_, at), e_.Multiply(k_first, o.a_k));
+      o.a = e_.Offset(e_.Offset(a_item_, at), e_.Multiply(k_block_, e_.shape.a_block));
     } else if (s_.pack_a) {
-      o.a = e_.Offset(a_item_, e_.PackedAOffset(batch_, tile_index, k_first));
+      o.a = e_.Offset(a_item_, e_.PackedAOffset(batch_, k_block_, tile_index));
     } else {
       o.a = e_.Offset(e_.Offset(a_item_, e_.Multiply(row_, o.a_m)), e_.KOffsetA(k_block_));
     }
@@ -586,8 +583,8 @@ class GemmLoops {
 
   // The tile in C.
   Value* DirectTile() {
-    return e_.Offset(
-        c_item_, e_.Add(e_.Multiply(row_, e_.shape.c_row), e_.Scale(vector_, e_.vector_bytes)));
+    return e_.Offset(c_item_,
+                     e_.Add(e_.Multiply(row_, e_.shape.c_row), e_.Scale(vector_, e_.vector_bytes)));
   }
 
   // Adds a tile's sums to those of the blocks of k before, which are in C. What the tile shares
@@ -602,10 +599,9 @@ class GemmLoops {
         Value* first = e_.Scale(e_.Add(vector_, v), s_.lanes);
         mask = e_.Mask(e_.b.CreateSub(e_.Int(p_.n), first));
       }
-      Value* at = e_.Offset(
-          to, e_.Add(e_.Multiply(i, e_.shape.c_row), e_.Scale(v, e_.vector_bytes)));
-      Value* before =
-          e_.b.CreateSelect(is_first, NoSum(), e_.LoadVector(at, mask, false));
+      Value* at =
+          e_.Offset(to, e_.Add(e_.Multiply(i, e_.shape.c_row), e_.Scale(v, e_.vector_bytes)));
+      Value* before = e_.b.CreateSelect(is_first, NoSum(), e_.LoadVector(at, mask, false));
       Value* sum = e_.LoadVector(SlotOf(e_, tile_, i, v), nullptr, true);
       e_.StoreVector(e_.Sum(before, sum), at, mask, false);
     });
@@ -633,7 +629,8 @@ class GemmLoops {
   Value* slot_ = nullptr;
   Value* tile_ = nullptr;      // a register tile in memory, row by row
   Value* own_tile_ = nullptr;  // the place of those that no other block adds to
-  // Accumulators, or inner products, go straight to C; those of several blocks of k are added there.
+  // Accumulators, or inner products, go straight to C; those of several blocks of k are added
+  // there.
   bool direct_ = false, adds_ = false;
   // Of the item, block of k, panel and tile that is being emitted.
   Value* outer_batch_ = nullptr;  // the batch but for what goes together

@@ -1,7 +1,7 @@
 // Packed forms of A and B.
 //
-// A: [batch][tile][step][mr], or rows [batch][m][step]. B: [batch][k block][panel][head, step][nv
-// vectors]; lanes beyond n hold values that are computed with and never stored; or columns
+// A: [batch][k block][tile][step][mr], or rows [batch][m][step]. B: [batch][k block][panel][head,
+// step][nv vectors]; lanes beyond n hold values that are computed with and never stored; or columns
 // [batch][n][step]. Elements are words where several are multiplied at once.
 #include <algorithm>
 #include <numeric>
@@ -382,6 +382,73 @@ void PackRowsOfA(Emitter& e, Value* from, Value* to) {
   e.b.CreateRetVoid();
 }
 
+// Elements of a vector, of which `count` are wanted, at their places; those behind are kept.
+void StoreFirst(Emitter& e, Value* vector, int count, Value* to) {
+  if (count == e.s.lanes) return e.StoreVector(vector, to, nullptr, false);
+  for (int i = 0, width = e.s.lanes; i < count; i += width) {
+    while (width > count - i) width /= 2;
+    Value* at = e.Offset(to, i * e.element_bytes);
+    if (width == 1) {
+      e.b.CreateAlignedStore(e.b.CreateExtractElement(vector, static_cast<uint64_t>(i)), at,
+                             llvm::Align(static_cast<uint64_t>(e.element_bytes)));
+      continue;
+    }
+    std::vector<int> lanes(static_cast<size_t>(width));
+    std::iota(lanes.begin(), lanes.end(), i);
+    e.StoreVector(e.b.CreateShuffleVector(vector, lanes), at, nullptr, false);
+  }
+}
+
+// As many steps of a tile as a vector has lanes, which are neighbours in the tile's rows. What is
+// stored beyond a step is overwritten by the next ones.
+void PackSquare(Emitter& e, Value* in, Value* out) {
+  const int lanes = e.s.lanes, mr = e.s.mr;
+  std::vector<std::vector<Value*>> squares;
+  for (int i = 0; i < mr; i += lanes) {
+    std::vector<Value*>& square = squares.emplace_back();
+    for (int row = i; row < std::min(i + lanes, mr); ++row) {
+      Value* at = e.Offset(in, row * e.p.a_m * e.a_bytes);
+      square.push_back(e.LoadAlong(Emitter::Side::kA, lanes, {at, at, 0}, nullptr));
+    }
+    square.resize(static_cast<size_t>(lanes), llvm::PoisonValue::get(e.vector));
+    SwapBlocks(e.b, square, 1);
+  }
+  for (int step = 0; step < lanes; ++step) {
+    for (int i = 0; i < mr; i += lanes) {
+      Value* rows = squares[static_cast<size_t>(i / lanes)][static_cast<size_t>(step)];
+      const int first = step * mr + i;
+      const int count = first + lanes > lanes * mr ? std::min(lanes, mr - i) : lanes;
+      StoreFirst(e, rows, count, e.Offset(out, first * e.element_bytes));
+    }
+  }
+}
+
+// An item is a tile of a block of k; those of the same rows follow each other.
+void PackTilesOfA(Emitter& e, Value* from, Value* to) {
+  const int64_t step_bytes = e.s.mr * e.element_bytes, lanes = e.s.lanes;
+  e.Loop(e.function->getArg(2), e.function->getArg(3), 1, "item", [&](Value* item) {
+    Value* k_block = e.b.CreateURem(item, e.Int(e.s.k_blocks));
+    Value* rest = e.b.CreateUDiv(item, e.Int(e.s.k_blocks));
+    Value* tile = e.b.CreateURem(rest, e.Int(e.s.row_tiles));
+    Value* batch = e.b.CreateUDiv(rest, e.Int(e.s.row_tiles));
+    Value* in = e.Offset(from, e.BatchOffsetA(e.BatchIndices(batch)));
+    in = e.Offset(in, e.Scale(e.TileRow(tile), e.p.a_m * e.a_bytes));
+    in = e.Offset(in, e.Scale(k_block, e.s.kc * e.a_bytes));
+    Value* out = e.Offset(to, e.PackedAOffset(batch, k_block, tile));
+    Value* steps = e.KCount(k_block);
+    Value* squares = e.b.CreateUDiv(steps, e.Int(lanes));
+    e.Loop(e.Int(0), squares, 1, "pack.square", [&](Value* square) {
+      PackSquare(e, e.Offset(in, e.Scale(square, lanes * e.a_bytes)),
+                 e.Offset(out, e.Scale(square, lanes * step_bytes)));
+    });
+    e.Loop(e.Scale(squares, lanes), steps, 1, "pack", [&](Value* step) {
+      gemm::PackSplats(e, e.Offset(in, e.Scale(step, e.a_bytes)), nullptr,
+                       e.Offset(out, e.Scale(step, step_bytes)));
+    });
+  });
+  e.b.CreateRetVoid();
+}
+
 }  // namespace
 
 Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& problem,
@@ -397,21 +464,30 @@ Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& proble
     return OkStatus();
   }
   const int64_t step_bytes = schedule.mr * e.element_bytes;
+  if (kernel::PacksByTiles(problem, schedule)) {
+    PackTilesOfA(e, from, to);
+    return OkStatus();
+  }
   // An item is some steps of k of all tiles: few rows of memory, read from end to end.
-  const int64_t chunks = (e.steps + kernel::kPackSteps - 1) / kernel::kPackSteps;
+  const int64_t in_block = (schedule.kc + kernel::kPackSteps - 1) / kernel::kPackSteps;
+  const int64_t chunks = schedule.pack_a_items / (schedule.a_shared ? 1 : problem.BatchSize());
   const int64_t source_bytes = problem.a_k * e.a_bytes * e.group;
   e.Loop(function->getArg(2), function->getArg(3), 1, "item", [&](Value* item) {
     Value* batch = e.b.CreateUDiv(item, e.Int(chunks));
-    Value* first = e.Scale(e.b.CreateURem(item, e.Int(chunks)), kernel::kPackSteps);
-    Value* count = e.Min(e.Int(kernel::kPackSteps), e.b.CreateSub(e.Int(e.steps), first));
+    Value* chunk = e.b.CreateURem(item, e.Int(chunks));
+    Value* k_block = e.b.CreateUDiv(chunk, e.Int(in_block));
+    Value* first = e.Scale(e.b.CreateURem(chunk, e.Int(in_block)), kernel::kPackSteps);
+    Value* count = e.Min(e.Int(kernel::kPackSteps), e.b.CreateSub(e.KCount(k_block), first));
+    Value* step_of_sum = e.Add(e.Scale(k_block, schedule.kc), first);
     Value* batch_in = e.Offset(from, e.BatchOffsetA(e.BatchIndices(batch)));
     e.Loop(e.Int(0), e.Int(schedule.row_tiles), 1, "tile", [&](Value* tile) {
       Value* in = e.Offset(batch_in, e.Scale(e.TileRow(tile), problem.a_m * e.a_bytes));
-      in = e.Offset(in, e.Scale(first, source_bytes));
-      Value* out = e.Offset(to, e.PackedAOffset(batch, tile, first));
+      in = e.Offset(in, e.Scale(step_of_sum, source_bytes));
+      Value* out = e.Offset(to, e.PackedAOffset(batch, k_block, tile));
+      out = e.Offset(out, e.Scale(first, step_bytes));
       e.Loop(e.Int(0), count, 1, "pack", [&](Value* step) {
         gemm::PackSplats(e, e.Offset(in, e.Scale(step, source_bytes)),
-                         e.Left(e.Int(problem.TotalK()), e.Add(first, step)),
+                         e.Left(e.Int(problem.TotalK()), e.Add(step_of_sum, step)),
                          e.Offset(out, e.Scale(step, step_bytes)));
       });
     });

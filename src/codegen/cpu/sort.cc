@@ -201,8 +201,8 @@ class Driver {
         b_.CreateLoad(b_.getPtrTy(),
                       b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), table, KILN_TABLE_PARALLEL_FOR));
     llvm::Type *pointer = b_.getPtrTy(), *word = b_.getInt64Ty();
-    auto* type =
-        llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, pointer, word, word, word}, false);
+    auto* type = llvm::FunctionType::get(b_.getVoidTy(),
+                                         {pointer, pointer, pointer, word, word, word}, false);
     Value* chunks = b_.getInt64(Word(s_.chunks));
     b_.CreateCall(type, parallel_for, {frame, phase, arguments_, chunks, chunks, b_.getInt64(1)});
     Poll();

@@ -540,6 +540,58 @@ TEST(CodegenGemm, LongSumsOfManyRows) {
   }
 }
 
+// A is packed where so many panels meet so much of it that it comes from memory again and again.
+TEST(CodegenGemm, LargeOnesPackTheLeftFactor) {
+  for (target::Cpu cpu : GemmCpus()) {
+    cpu.l1_bytes = 32 << 10;
+    cpu.l2_bytes = 512 << 10;
+    cpu.l3_bytes = 32 << 20;
+    const bool may_pack = cpu.vector_bytes < 64;
+    for (bool constant : {false, true}) {
+      auto choose = [&](int64_t m, int64_t n, int64_t k) {
+        GemmProblem p = GemmProblem::RowMajor(kF32, m, n, k);
+        p.b_constant = constant;
+        return *ChooseGemmSchedule(cpu, p);
+      };
+      const GemmSchedule s = choose(2048, 2048, 2048);
+      EXPECT_EQ(s.pack_a, may_pack) << s.ToString();
+      EXPECT_TRUE(!may_pack || (s.group_m > 1 && s.k_blocks > 2)) << s.ToString();
+      EXPECT_EQ(choose(1536, 768, 1024).pack_a, may_pack);
+      EXPECT_FALSE(choose(1024, 2048, 2048).pack_a);
+      EXPECT_FALSE(choose(2048, 512, 2048).pack_a);
+      EXPECT_FALSE(choose(2048, 2048, 768).pack_a);
+    }
+  }
+}
+
+// Tiles of any height are transposed as they are packed: rows along the sum, of any length, into
+// the blocks of the sum.
+TEST(CodegenGemm, PackedTilesOfAnyHeight) {
+  for (const target::Cpu& cpu : GemmCpus()) {
+    for (ElementType type : {kF32, ElementType::kF64, ElementType::kS32}) {
+      for (int mr : {1, 3, 6, 14}) {
+        for (int64_t k : {7, 33, 70}) {
+          GemmProblem p = GemmProblem::RowMajor(type, 2 * mr + 1, 35, k, 2);
+          p.a_m = k + 3;
+          p.batch[0].a = p.m * p.a_m;
+          CheckGemm({.cpu = cpu, .problem = p, .change = [&](GemmSchedule& s) {
+                       s.kind = GemmKind::kOuter;
+                       s.b = GemmB::kPackPanel;
+                       s.by_columns = s.prefetch_a = false;
+                       s.pack_a = s.panels_inner = s.polls = true;
+                       s.mr = mr;
+                       s.nv = 2;
+                       s.block_m = s.group_m = 2;
+                       s.block_n = 3;
+                       s.kc = 32;
+                       s.unroll = 2;
+                     }});
+        }
+      }
+    }
+  }
+}
+
 // Tiles ask for the rows of the next one, where few columns meet rows that come from memory: in one
 // piece, or in blocks of a long sum.
 TEST(CodegenGemm, TilesAskForTheNextRows) {

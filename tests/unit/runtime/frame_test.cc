@@ -45,9 +45,9 @@ TEST(Frame, ItsTableIsThatOfItsVersion) {
   using Frame = const kiln_frame*;
   static_assert(std::is_same_v<kiln_entry_fn, int32_t (*)(Frame)>);
   static_assert(std::is_same_v<kiln_kernel_fn, void (*)(Frame, void* const*, int64_t, int64_t)>);
-  static_assert(std::is_same_v<decltype(table.parallel_for),
-                               void (*)(Frame, kiln_kernel_fn, void* const*, int64_t, int64_t,
-                                        int64_t)>);
+  static_assert(
+      std::is_same_v<decltype(table.parallel_for),
+                     void (*)(Frame, kiln_kernel_fn, void* const*, int64_t, int64_t, int64_t)>);
   static_assert(std::is_same_v<decltype(table.call),
                                int32_t (*)(Frame, int32_t, void* const*, const void*, int64_t)>);
   static_assert(std::is_same_v<decltype(table.trace_begin), void (*)(Frame, int32_t)>);

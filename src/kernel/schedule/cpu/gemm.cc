@@ -296,11 +296,18 @@ enum class Traffic {
   kPass,
   // As many packed panels as stay in the second cache meet all of A.
   kBlock,
+  // As many packed panels as a part of the third cache holds meet all of A, packed, too: each of
+  // them a few tiles, which stay in the second cache, so that memory is read once, or a few times,
+  // and in order.
+  kGroup,
 };
 
 // Sums of more steps are cut, into blocks of at most so many: any sum, and one that LongBlock cuts.
 constexpr int64_t kMaxSteps = 2048, kMaxBlockSteps = 768;
 constexpr int64_t kMaxShortSteps = 1536, kMaxLongBlockSteps = 1024;
+// A that is packed for its panels is no smaller, and blocks of its sums no larger.
+constexpr int64_t kLeastStepsToPack = 1024, kLeastRowsToPack = 1536, kLeastColumnsToPack = 768;
+constexpr int64_t kMaxPackedSteps = 512;
 
 // Cuts a sum of k steps into equal blocks of at most so many.
 int64_t BlockOf(int64_t k, int64_t most) { return RoundUp(CeilDiv(k, CeilDiv(k, most)), 2); }
@@ -323,7 +330,19 @@ int64_t LongBlock(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedu
   return stays ? 0 : kc;
 }
 
+// Whether A is packed because it is read again and again, from beyond the second cache.
+bool PacksForPanels(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
+  const int64_t k = s.Steps(p), rows = p.m * s.row_batches;
+  return MayGroup(cpu, p, s) && MayPackA(p) && p.a_k == 1 && k >= kLeastStepsToPack &&
+         rows >= kLeastRowsToPack && p.n >= kLeastColumnsToPack &&
+         rows * k * ByteWidth(p.type) > 8 * cpu.l2_bytes;
+}
+
 Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
+  if (PacksForPanels(cpu, p, s)) {
+    s.b = p.b_constant ? GemmB::kPrepacked : GemmB::kPackPanel;
+    return Traffic::kGroup;
+  }
   if (s.by_columns) return Traffic::kResident;
   const int64_t bytes = ByteWidth(p.TypeOfB());
   const int64_t rows = p.m * s.row_batches;
@@ -376,9 +395,17 @@ void CutSum(int64_t k, GemmSchedule& s) {
 constexpr int64_t kTasksOfSlice = 1024;
 
 // Blocks of packed panels, and groups of tiles that meet a panel one after another.
-void ChoosePackedBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
+void ChoosePackedBlocks(const target::Cpu& cpu, const GemmProblem& p, Traffic traffic,
+                        GemmSchedule& s) {
   const int64_t step_bytes = s.nv * s.lanes * PackedWordBytes(p, s.unit);
   auto group_of = [&](int64_t bytes) { return bytes / (s.mr * s.kc * ByteWidth(p.type)); };
+  if (traffic == Traffic::kGroup) {
+    s.pack_a = true;
+    s.kc = BlockOf(s.Steps(p), std::min(kMaxPackedSteps, cpu.l1_bytes / step_bytes));
+    s.block_n = std::max(cpu.l3_bytes / 8, cpu.l2_bytes) / (s.kc * step_bytes);
+    s.group_m = group_of(cpu.l1_bytes * 3 / 2);
+    return;
+  }
   if (const int64_t kc = LongBlock(cpu, p, s)) {
     // A panel is as large as the first cache, or larger; the tiles that it meets, one after
     // another, stay in the second one.
@@ -411,7 +438,8 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   // Threads split the larger one of A and B.
   s.items_along_m = p.n >= rows;
   int64_t items = 64;  // divide well among the threads of today's machines
-  switch (ChooseTraffic(cpu, p, s)) {
+  const Traffic traffic = ChooseTraffic(cpu, p, s);
+  switch (traffic) {
     case Traffic::kResident:
       s.panels_inner = true;
       s.block_n = panels;
@@ -434,9 +462,10 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
       if (s.b == GemmB::kPrepacked) CutSum(k, s);
       break;
     case Traffic::kBlock:
+    case Traffic::kGroup:
       s.panels_inner = true;
       s.prefetch_b = s.b == GemmB::kPrepacked;
-      ChoosePackedBlocks(cpu, p, s);
+      ChoosePackedBlocks(cpu, p, traffic, s);
       s.items_along_m = true;
       s.polls = !IsTile(s.unit) && TasksFor(p) > kTasksOfSlice;
       // Each item has room for a packed panel.
@@ -513,6 +542,10 @@ bool HasWordsOfA(const GemmProblem& p, GemmUnit unit) {
   const bool narrow = ByteWidth(p.TypeOfA()) * GroupOf(unit) == ByteWidth(p.type);
   const int64_t whole = GemmSchedule{.unit = unit}.whole();
   return narrow && p.a_factor == ElementType::kInvalid && p.a_k == 1 && p.k % whole == 0;
+}
+
+bool PacksByTiles(const GemmProblem& p, const GemmSchedule& s) {
+  return p.a_k == 1 && s.unit == GemmUnit::kElement;
 }
 
 bool FlipsBytes(const GemmProblem& p, GemmUnit unit) {
@@ -636,11 +669,12 @@ std::string GemmSchedule::ToString() const {
   if (by_columns) out += " by columns";
   if (pack_a) out += " pack-a";
   if (row_batches > 1) out += Cat(" rows of ", row_batches);
-  out += Cat(" tiles ", m_tiles, "/", block_m, " panels ", n_panels, "/", block_n, " k ", k_blocks,
-             "*", kc, panels_inner ? " panels-inner" : "",
-             group_m > 1 ? Cat(" groups of ", group_m) : "", items_along_m ? " items-along-m" : "",
-             prefetch_a ? " prefetch-a" : "", prefetch_b ? " prefetch" : "", polls ? " polls" : "", fma ? "" : " no-fma",
-             " unroll ", unroll, " items ", items, " scratch ", scratch_bytes);
+  out +=
+      Cat(" tiles ", m_tiles, "/", block_m, " panels ", n_panels, "/", block_n, " k ", k_blocks,
+          "*", kc, panels_inner ? " panels-inner" : "",
+          group_m > 1 ? Cat(" groups of ", group_m) : "", items_along_m ? " items-along-m" : "",
+          prefetch_a ? " prefetch-a" : "", prefetch_b ? " prefetch" : "", polls ? " polls" : "",
+          fma ? "" : " no-fma", " unroll ", unroll, " items ", items, " scratch ", scratch_bytes);
   return out;
 }
 
@@ -672,9 +706,13 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   const int64_t a_batches = s.a_shared ? 1 : p.BatchSize();
   const bool by_rows = s.pack_a && s.unit != GemmUnit::kElement && (p.a_k == 1 || IsTile(s.unit));
   s.a_row_bytes = by_rows ? PackedRowBytes(k * bytes) : 0;
-  const int64_t a_batch_items = by_rows ? p.m : CeilDiv(k, kPackSteps);
+  const int64_t last = k - (s.k_blocks - 1) * s.kc;
+  const int64_t chunks = (s.k_blocks - 1) * CeilDiv(s.kc, kPackSteps) + CeilDiv(last, kPackSteps);
+  const int64_t tiles_items = PacksByTiles(p, s) ? s.row_tiles * s.k_blocks : chunks;
+  const int64_t a_batch_items = by_rows ? p.m : tiles_items;
   s.pack_a_items = s.pack_a ? a_batches * a_batch_items : 0;
-  const int64_t a_batch_bytes = by_rows ? p.m * s.a_row_bytes : s.row_tiles * s.mr * k * bytes;
+  const int64_t a_batch_bytes =
+      by_rows ? p.m * s.a_row_bytes : s.k_blocks * s.kc * s.row_tiles * s.mr * bytes;
   s.packed_a_bytes = s.pack_a ? RoundUp(a_batches * a_batch_bytes, 64) : 0;
   const int64_t b_batches = s.b_shared ? 1 : p.BatchSize() / s.row_batches;
   s.pack_b_items = s.b == GemmB::kPrepacked ? b_batches * s.k_blocks * s.n_panels : 0;

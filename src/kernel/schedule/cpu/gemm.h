@@ -178,7 +178,7 @@ struct GemmSchedule {
   bool b_shared = false;
   int64_t packed_a_bytes = 0;
   // Of packed words of A that were neighbours along k, and still are: from row to row. Others are
-  // in tiles, mr of them for each step.
+  // in the tiles of each block of k, mr of them for each step.
   int64_t a_row_bytes = 0;
   // Of columns of B that were packed along k: from one to the next.
   int64_t b_column_bytes = 0;
@@ -187,7 +187,8 @@ struct GemmSchedule {
   int64_t slot_bytes = 0;
   int64_t panel_stride = 0;  // of the slots that two neighbouring panels use
   int64_t scratch_bytes = 0;
-  // Items of the two packing kernels: kPackSteps steps of k of A, or its rows, and panels of B.
+  // Items of the two packing kernels: kPackSteps steps of k of A, its rows, or tiles of a block of
+  // k (PacksByTiles), and panels of B.
   int64_t pack_a_items = 0;
   int64_t pack_b_items = 0;
   // Estimated cycles of one thread, to compare schedules with.
@@ -212,6 +213,9 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
 // whole words, of the unit's type.
 bool HasWordsOfA(const GemmProblem& problem, GemmUnit unit);
 
+// Whether packed tiles of A are transposed from rows along k, one after the other.
+bool PacksByTiles(const GemmProblem& problem, const GemmSchedule& schedule);
+
 // The type of the elements of packed B. Bytes that are multiplied as s16 are packed as they are,
 // for half of the memory and its traffic: tiles widen them as they read.
 ElementType PackedTypeOfB(const GemmProblem& problem, GemmUnit unit);
@@ -223,8 +227,8 @@ int64_t PackedWordBytes(const GemmProblem& problem, GemmUnit unit);
 bool FlipsBytes(const GemmProblem& problem, GemmUnit unit);
 
 // Derives counts and sizes from what was chosen: kind, unit, b, pack_a, mr, nv, nr, by_columns,
-// block_m, block_n, items_along_m, panels_inner, group_m, kc, unroll, prefetch_a, prefetch_b and polls.
-// ChooseGemmSchedule ends with it; tests and tuners call it after changing a choice.
+// block_m, block_n, items_along_m, panels_inner, group_m, kc, unroll, prefetch_a, prefetch_b and
+// polls. ChooseGemmSchedule ends with it; tests and tuners call it after changing a choice.
 void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
                           GemmSchedule& schedule);
 
