@@ -389,6 +389,24 @@ class CallsTest(unittest.TestCase):
         self.assertEqual(child.returncode, -signal.SIGINT)
         self.assertTrue(errors.strip().endswith(b'KeyboardInterrupt'), errors)
 
+    def test_a_product_ends_at_the_time_limit(self):
+        size = 2560  # of one kernel, which looks for itself
+        graph = self.context.graph()
+        x = graph.parameter('f32', [size, size], 'x')
+        graph.set_results(x @ x)
+        executable = graph.compile()
+        value = numpy.ones([size, size], 'float32')
+
+        def work(limit):
+            start = time.process_time()
+            with contextlib.suppress(kiln.KilnError):
+                executable.run([value], timeout=limit)
+                self.assertIsNone(limit)
+            time.sleep(0.1 if limit else 0)  # what goes on in the background
+            return time.process_time() - start
+
+        self.assertLess(work(0.005), work(None) / 2)
+
     def test_words(self):
         executable = small_program(self.context, 2)
         self.assertRegex(repr(executable), r'<kiln.Executable \(\S+: f32\[8\], \S+: f32\[8\]\) -> '
