@@ -48,8 +48,8 @@ typedef struct kiln_frame_table {
    * the caller's; returns when all is done. The split depends on items and tasks alone and tasks
    * are cut by items, never by who is free, but results must not depend on it. Where the frame can
    * be cancelled, a piece is done in slices: the first one has `slice` items, some milliseconds of
-   * work at most, the next ones as many as that took time for. 0: the kernel polls, and gets each
-   * piece at once. */
+   * work at most, and its time decides on the next ones. 0: the kernel polls, and gets each piece
+   * at once. */
   void (*parallel_for)(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args,
                        int64_t items, int64_t tasks, int64_t slice);
   kiln_call_fn call;

@@ -399,10 +399,13 @@ class CallsTest(unittest.TestCase):
 
         def work(limit):
             start = time.process_time()
-            with contextlib.suppress(kiln.KilnError):
-                executable.run([value], timeout=limit)
-                self.assertIsNone(limit)
-            time.sleep(0.1 if limit else 0)  # what goes on in the background
+            if limit is None:
+                executable.run([value])
+            else:
+                with self.assertRaises(kiln.KilnError) as raised:
+                    executable.run([value], timeout=limit)
+                self.assertEqual(raised.exception.code, kiln.Code.DEADLINE_EXCEEDED)
+                time.sleep(0.1)  # what goes on in the background
             return time.process_time() - start
 
         self.assertLess(work(0.005), work(None) / 2)

@@ -275,9 +275,10 @@ llvm::Value* SlotOf(Emitter& e, llvm::Value* tile, llvm::Value* i, llvm::Value* 
 void ForEachVector(Emitter& e, llvm::Value* first_row, llvm::Value* first_vector,
                    const std::function<void(llvm::Value*, llvm::Value*)>& body);
 
-// Puts a vector of a tile in memory into C, which begins at `c`.
+// Puts a vector of a tile in memory into C, which begins at `c`. Where `adds` is set, unless it is
+// null, it is added to what is there; C's vectors are contiguous then.
 void StoreResults(Emitter& e, llvm::Value* slot, llvm::Value* c, llvm::Value* row,
-                  llvm::Value* vector);
+                  llvm::Value* vector, llvm::Value* adds = nullptr);
 
 // Whether a gemm's accumulators go straight to C, and are added there where the sum has blocks.
 bool IsDirect(const kernel::GemmProblem& p, const kernel::GemmSchedule& s);

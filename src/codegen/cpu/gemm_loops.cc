@@ -30,15 +30,30 @@ void ForEachVector(Emitter& e, Value* first_row, Value* first_vector,
   });
 }
 
-void StoreResults(Emitter& e, Value* slot, Value* c, Value* row, Value* vector) {
+namespace {
+
+// The number that every sum keeps its bits with: of floats -0, because 0 + -0 is 0.
+llvm::Constant* NoSum(Emitter& e) {
+  return IsFloat(e.p.type) ? llvm::ConstantFP::getNegativeZero(e.vector)
+                           : llvm::Constant::getNullValue(e.vector);
+}
+
+}  // namespace
+
+void StoreResults(Emitter& e, Value* slot, Value* c, Value* row, Value* vector, Value* adds) {
   const kernel::GemmProblem& p = e.p;
   Value* n = e.Scale(vector, e.s.lanes);
   Value* left = e.b.CreateSub(e.Int(p.n), n);
-  Value* to = e.Offset(c, e.Scale(row, p.c_m * e.element_bytes));
+  Value* to = e.Offset(c, e.Multiply(row, e.shape.c_row));
   to = e.Offset(to, e.Scale(n, p.c_n * e.element_bytes));
   if (p.c_n == 1 || p.n == 1) {
     Value* mask = e.ragged ? e.Mask(left) : nullptr;
-    return e.StoreVector(e.LoadVector(slot, nullptr, true), to, mask, false);
+    Value* result = e.LoadVector(slot, nullptr, true);
+    if (adds) {
+      Value* before = e.b.CreateSelect(adds, e.LoadVector(to, mask, false), NoSum(e));
+      result = e.Sum(before, result);
+    }
+    return e.StoreVector(result, to, mask, false);
   }
   Value* lanes = e.ragged ? e.Min(left, e.Int(e.s.lanes)) : e.Int(e.s.lanes);
   e.Loop(e.Int(0), lanes, 1, "lane", [&](Value* lane) {
@@ -309,7 +324,7 @@ class GemmLoops {
       }
       const IfForm form = {.after = "join", .after_last = true};
       if (adds_) {
-        AddRowsOfC(o);
+        o.prefetch.push_back(RowsFrom(DirectTile(), e_.shape.c_row, e_.element_bytes));
       } else if (s_.k_blocks > 1) {
         // Sums of the blocks of k before this one wait in the panel's slot.
         tile_ = e_.Offset(slot_, e_.Add(e_.Multiply(panel_in_block, e_.shape.panel_slot),
@@ -329,7 +344,11 @@ class GemmLoops {
       } else {
         sums = EmitOuterTile(e_, o);
       }
-      if (adds_) return AddToC(sums, tile_index);
+      if (adds_) {
+        // What the tile shares with the one before has got its sums.
+        StoreTile(sums, false);
+        return FinishTile(tile_index);
+      }
       if (direct_) return StoreDirect(sums);
       if (s_.k_blocks > 1) {
         StoreTile(sums, true);
@@ -345,15 +364,9 @@ class GemmLoops {
 
   Value* IsLastBlock() { return e_.b.CreateICmpEQ(e_.Add(k_block_, e_.Int(1)), e_.shape.k_blocks); }
 
-  // The number that every sum keeps its bits with: of floats -0, because 0 + -0 is 0.
-  llvm::Constant* NoSum() {
-    return IsFloat(p_.type) ? llvm::ConstantFP::getNegativeZero(e_.vector)
-                            : llvm::Constant::getNullValue(e_.vector);
-  }
-
   // A loop is less to compile than a second way to store sums.
   void ClearTile() {
-    llvm::Constant* none = NoSum();
+    llvm::Constant* none = NoSum(e_);
     e_.Loop(e_.Int(0), e_.Int(s_.mr * s_.nv), 1, "clear", [&](Value* i) {
       e_.StoreVector(none, e_.Offset(tile_, e_.Scale(i, e_.vector_bytes)), nullptr, true);
     });
@@ -416,8 +429,9 @@ class GemmLoops {
           {f->getArg(0), f->getArg(1), tile_, batch_, row_, first_row, vector_, first_vector});
       return;
     }
+    Value* adds = adds_ ? e_.b.CreateICmpNE(k_block_, e_.Int(0)) : nullptr;
     ForEachVector(e_, first_row, first_vector, [&](Value* i, Value* v) {
-      StoreResults(e_, SlotOf(e_, tile_, i, v), c_item_, e_.Add(row_, i), e_.Add(vector_, v));
+      StoreResults(e_, SlotOf(e_, tile_, i, v), c_item_, e_.Add(row_, i), e_.Add(vector_, v), adds);
     });
   }
 
@@ -497,32 +511,25 @@ class GemmLoops {
                           .level = Emitter::Level::kFirst});
   }
 
-  // The tile's rows of C: one in each iteration.
-  void AddRowsOfC(TileOperands& o) {
+  // The tile's rows in an array, the first one at a pointer: one in each iteration.
+  LinesAhead RowsFrom(Value* pointer, Value* row_bytes, int64_t element_bytes) {
     LinesAhead ahead;
-    ahead.pointer = DirectTile();
-    ahead.step = e_.shape.c_row;
-    ahead.last = e_.Offset(ahead.pointer, e_.Scale(e_.shape.c_row, s_.mr - 1));
-    ahead.lines = CeilDiv(s_.nv * e_.vector_bytes, kLineBytes);
+    ahead.pointer = pointer;
+    ahead.step = row_bytes;
+    ahead.last = e_.Offset(pointer, e_.Scale(row_bytes, s_.mr - 1));
+    ahead.lines = CeilDiv(int64_t{s_.nv} * s_.lanes * element_bytes, kLineBytes);
     ahead.level = Emitter::Level::kFirst;
-    o.prefetch.push_back(ahead);
+    return ahead;
   }
 
-  // The tile's rows of an array: one in each iteration.
   LinesAhead TileOf(const GemmRows& rows) {
     Value* offset = e_.Add(e_.Scale(row_, rows.m), e_.Scale(vector_, s_.lanes));
     for (size_t i = 0; i < indices_.size(); ++i) {
       offset = e_.Add(offset, e_.Scale(indices_[i], rows.batch[i]));
     }
     offset = e_.Scale(e_.Add(offset, e_.Int(rows.first)), rows.element_bytes);
-    const int64_t step = rows.m * rows.element_bytes;
-    LinesAhead ahead;
-    ahead.pointer = e_.Offset(e_.Arg(rows.arg), offset);
-    ahead.step = e_.Int(step);
-    ahead.last = e_.Offset(ahead.pointer, step * (s_.mr - 1));
-    ahead.lines = CeilDiv(int64_t{s_.nv} * s_.lanes * rows.element_bytes, kLineBytes);
-    ahead.level = Emitter::Level::kFirst;
-    return ahead;
+    return RowsFrom(e_.Offset(e_.Arg(rows.arg), offset), e_.Int(rows.m * rows.element_bytes),
+                    rows.element_bytes);
   }
 
   // Whether inner products of groups of columns are neighbours in C, and all of them wanted.
@@ -585,26 +592,6 @@ class GemmLoops {
   Value* DirectTile() {
     return e_.Offset(c_item_,
                      e_.Add(e_.Multiply(row_, e_.shape.c_row), e_.Scale(vector_, e_.vector_bytes)));
-  }
-
-  // Adds a tile's sums to those of the blocks of k before, which are in C. What the tile shares
-  // with the one before has got its own.
-  void AddToC(const std::vector<Value*>& sums, Value* tile_index) {
-    StoreTile(sums, false);
-    Value* is_first = e_.b.CreateICmpEQ(k_block_, e_.Int(0));
-    Value* to = DirectTile();
-    ForEachVector(e_, FirstRow(tile_index), FirstVector(), [&](Value* i, Value* v) {
-      Value* mask = nullptr;
-      if (e_.ragged) {
-        Value* first = e_.Scale(e_.Add(vector_, v), s_.lanes);
-        mask = e_.Mask(e_.b.CreateSub(e_.Int(p_.n), first));
-      }
-      Value* at =
-          e_.Offset(to, e_.Add(e_.Multiply(i, e_.shape.c_row), e_.Scale(v, e_.vector_bytes)));
-      Value* before = e_.b.CreateSelect(is_first, NoSum(), e_.LoadVector(at, mask, false));
-      Value* sum = e_.LoadVector(SlotOf(e_, tile_, i, v), nullptr, true);
-      e_.StoreVector(e_.Sum(before, sum), at, mask, false);
-    });
   }
 
   void StoreDirect(const std::vector<Value*>& sums) {

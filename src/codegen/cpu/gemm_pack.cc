@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/integers.h"
 #include "base/strings.h"
 #include "codegen/cpu/gemm_internal.h"
 #include "codegen/cpu/transpose.h"
@@ -469,7 +470,7 @@ Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& proble
     return OkStatus();
   }
   // An item is some steps of k of all tiles: few rows of memory, read from end to end.
-  const int64_t in_block = (schedule.kc + kernel::kPackSteps - 1) / kernel::kPackSteps;
+  const int64_t in_block = CeilDiv(schedule.kc, kernel::kPackSteps);
   const int64_t chunks = schedule.pack_a_items / (schedule.a_shared ? 1 : problem.BatchSize());
   const int64_t source_bytes = problem.a_k * e.a_bytes * e.group;
   e.Loop(function->getArg(2), function->getArg(3), 1, "item", [&](Value* item) {
