@@ -26,10 +26,14 @@ struct ThreadTimes {
 // are faster without this one: it takes no tasks for a while, longer each time. A small part is
 // no sign: any machine has other work now and then, and one that is shared with other machines
 // has it all the time.
+//
+// Of n threads, the others take n / (n - 1) of the time: this one costs more than it does where
+// it loses 1 / n of its time.
 class Starvation {
  public:
-  // How long the thread is to rest that spun and had tasks from begin to end; 0 for not at all.
-  int64_t RestAfter(const ThreadTimes& begin, const ThreadTimes& end) {
+  // How long the thread, one of so many, is to rest that spun and had tasks from begin to end; 0
+  // for not at all.
+  int64_t RestAfter(int threads, const ThreadTimes& begin, const ThreadTimes& end) {
     const int64_t wall = end.wall - begin.wall, lost = wall - (end.own - begin.own);
     if (wall_ > kMemory) {
       wall_ /= 2;
@@ -37,7 +41,8 @@ class Starvation {
     }
     wall_ += wall;
     lost_ += lost;
-    if (lost < kLeastLoss || lost_ < std::max(kLeastLosses, wall_ / 4)) return 0;
+    if (lost < kLeastLoss || lost_ < std::max(kLeastLosses, wall_ / std::min(threads, kMostShares)))
+      return 0;
     const bool again = end.wall - awake_since_ < kMemory;
     rest_ = again ? std::min(2 * rest_, kMostRest) : kLeastRest;
     awake_since_ = end.wall + rest_;
@@ -46,6 +51,7 @@ class Starvation {
 
  private:
   static constexpr int64_t kLeastLoss = 200'000, kLeastLosses = 4'000'000, kMemory = 50'000'000;
+  static constexpr int kMostShares = 4;
   static constexpr int64_t kLeastRest = 5'000'000, kMostRest = 80'000'000;
 
   // Of the last kMemory, about, that the thread spun or had tasks; what it lost of it.
@@ -77,6 +83,8 @@ class TaskBoard {
   // The life of a thread of the pool: takes tasks until Stop().
   void Serve() {
     inside_task = true;
+    Server self;
+    serving_.fetch_add(1);
     uint64_t seen = 0;
     int64_t patience = kMostSpin;
     Starvation starvation;
@@ -88,9 +96,12 @@ class TaskBoard {
       };
       if (!SpinUntil(fresh, patience)) {
         pthread_mutex_lock(&mutex_);
-        ++parked_;
+        self.next = parked_;
+        parked_ = &self;
         while (!fresh()) pthread_cond_wait(&wake_, &mutex_);
-        --parked_;
+        Server** link = &parked_;
+        while (*link != &self) link = &(*link)->next;
+        *link = self.next;
         pthread_mutex_unlock(&mutex_);
         // The time of waking is as long as that of spinning.
         const ThreadTimes awake = Now();
@@ -105,7 +116,7 @@ class TaskBoard {
       const bool took = open_.load(std::memory_order_acquire) == seen && TakeTasks(seen, job_);
       busy_.fetch_sub(1, std::memory_order_acq_rel);
       const ThreadTimes end = Now();
-      const int64_t rest = took ? starvation.RestAfter(begin, end) : 0;
+      const int64_t rest = took ? starvation.RestAfter(threads(), begin, end) : 0;
       if (rest > 0) Rest(rest);
       begin = rest > 0 ? Now() : end;
     }
@@ -132,6 +143,36 @@ class TaskBoard {
   }
 
  private:
+  // A thread in Serve(). The system may wake it on the caller's processor although others are idle:
+  // a virtual machine's idle processors look taken to it, and the load of a processor that slept is
+  // an old figure. There it would wait until the caller is done with its own tasks. So it is kept
+  // off that processor from before it wakes until a caller is on another one.
+  struct Server {
+    const pthread_t thread = pthread_self();
+    Server* next = nullptr;  // of those that are parked
+    // The processors that it was given by the program or its user, and those that are left.
+    cpu_set_t given, left;
+    int kept_off = -1;
+
+    // Where the threads, with the caller so many, have a processor each.
+    void KeepOff(int processor, int threads) {
+      cpu_set_t now;
+      if (kept_off == processor || processor < 0 || processor >= CPU_SETSIZE ||
+          pthread_getaffinity_np(thread, sizeof(now), &now) != 0) {
+        return;
+      }
+      if (kept_off < 0 || !CPU_EQUAL(&now, &left)) given = now;
+      left = given;
+      if (CPU_COUNT(&given) >= threads) CPU_CLR(processor, &left);
+      if (CPU_EQUAL(&now, &left) || pthread_setaffinity_np(thread, sizeof(left), &left) == 0) {
+        kept_off = processor;
+      }
+    }
+  };
+
+  // With the caller of a run.
+  int threads() const { return serving_.load() + 1; }
+
   // One run. Threads join it by taking tasks; the generation tells a new run from an old one.
   struct alignas(64) Job {
     Work work = nullptr;
@@ -228,7 +269,11 @@ class TaskBoard {
     // Under the lock, so a thread about to park sees it or is woken.
     pthread_mutex_lock(&mutex_);
     ticket_.store(generation << 32, std::memory_order_release);
-    if (parked_ > 0) pthread_cond_broadcast(&wake_);
+    if (parked_) {
+      const int here = sched_getcpu();
+      for (Server* s = parked_; s; s = s->next) s->KeepOff(here, threads());
+      pthread_cond_broadcast(&wake_);
+    }
     pthread_mutex_unlock(&mutex_);
     TakeTasks(generation, job_);
     WaitFor(tasks);
@@ -241,12 +286,13 @@ class TaskBoard {
   pthread_cond_t wake_ = PTHREAD_COND_INITIALIZER;  // a run, or the end
   pthread_cond_t done_ = PTHREAD_COND_INITIALIZER;  // of a run's last task, for a caller that waits
   pthread_cond_t rested_;                           // the end, for a thread that rests
-  int parked_ = 0;
+  Server* parked_ = nullptr;
   Job job_;
   uint64_t next_generation_ = 0;
   alignas(64) std::atomic<uint64_t> ticket_{0};
   alignas(64) std::atomic<int64_t> finished_{0};
   alignas(64) std::atomic<int> busy_{0};
+  std::atomic<int> serving_{0};
   std::atomic<bool> waits_{false};
   std::atomic<uint64_t> open_{0};
   std::atomic<bool> stop_{false};

@@ -117,8 +117,9 @@ class _Results:
                 for given, address in zip(self._given, self.places)]
 
 
-# Shorter work is not worth a second thread: seconds of one slow core.
-_BRIEF = 0.02
+# Seconds of one slow core. Shorter work is not handed to a second thread: where the processors sleep
+# that takes half a millisecond.
+_BRIEF = 0.3
 
 
 # Arrays for the arguments and results of a call, each with its address, which are used again and

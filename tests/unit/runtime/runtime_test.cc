@@ -142,30 +142,40 @@ TEST(ThreadPool, AThreadWhoseProcessorWasTakenRests) {
 // By clocks of its own: a busy machine takes processors, too.
 class Thread {
  public:
+  explicit Thread(int of) : of_(of) {}
   // Milliseconds until the thread has tasks again, after some with and without a processor.
   double RestAfter(double with, double without) {
     const ThreadTimes begin = now_;
     now_.wall += static_cast<int64_t>((with + without) * 1e6);
     now_.own += static_cast<int64_t>(with * 1e6);
-    const int64_t rest = starvation_.RestAfter(begin, now_);
+    const int64_t rest = starvation_.RestAfter(of_, begin, now_);
     now_.wall += rest;
     return static_cast<double>(rest) / 1e6;
   }
 
  private:
+  const int of_;
   ThreadTimes now_ = {};
   Starvation starvation_;
 };
 
 // As on a machine that is shared with others, whose processors stand now and then.
 TEST(ThreadPool, AThreadWithLittleLossGoesOn) {
-  Thread thread;
+  Thread thread(8);
   for (int loss = 0; loss < 20; ++loss) EXPECT_EQ(thread.RestAfter(27, 3), 0);
   for (int loss = 0; loss < 100; ++loss) EXPECT_EQ(thread.RestAfter(0.1, 0.1), 0);
 }
 
+// One of two threads still does something where it has its processor for half of the time.
+TEST(ThreadPool, AThreadGoesOnWhileItDoesMoreThanItCosts) {
+  Thread of_two(2), of_four(4);
+  for (int loss = 0; loss < 20; ++loss) EXPECT_EQ(of_two.RestAfter(3, 2.5), 0);
+  EXPECT_EQ(of_four.RestAfter(3, 2.5), 0);
+  EXPECT_GT(of_four.RestAfter(3, 2.5), 0);
+}
+
 TEST(ThreadPool, RestsGrowWhileThereIsOtherWork) {
-  Thread thread;
+  Thread thread(2);
   EXPECT_EQ(thread.RestAfter(0, 3), 0);
   double rest = thread.RestAfter(0, 3);
   EXPECT_GT(rest, 0);
@@ -179,6 +189,78 @@ TEST(ThreadPool, RestsGrowWhileThereIsOtherWork) {
   for (int task = 0; task < 10; ++task) EXPECT_EQ(thread.RestAfter(30, 0), 0);
   EXPECT_EQ(thread.RestAfter(0, 1), 0);
   EXPECT_EQ(thread.RestAfter(30, 3), 0);
+}
+
+// The processors that the calling thread may have.
+cpu_set_t Processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(pthread_getaffinity_np(pthread_self(), sizeof(set), &set), 0);
+  return set;
+}
+
+// The pool's own thread of a pool of two, and its processors in a run.
+struct OwnThread {
+  pthread_t thread;
+  cpu_set_t processors;
+};
+
+OwnThread ThreadOf(ThreadPool& pool) {
+  struct Meeting {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> here{0};
+    OwnThread own;
+  } meeting;
+  pool.Run(
+      2,
+      [](void* context, int64_t) {
+        auto* m = static_cast<Meeting*>(context);
+        m->here.fetch_add(1);
+        while (m->here.load() < 2) std::this_thread::yield();
+        if (std::this_thread::get_id() == m->caller) return;
+        m->own = {.thread = pthread_self(), .processors = Processors()};
+      },
+      &meeting);
+  return meeting.own;
+}
+
+// Whether a thread that was parked has these processors in a run. One that is still spinning has
+// those of the last run.
+bool GetsProcessors(ThreadPool& pool, const cpu_set_t& expected) {
+  for (int tries = 0; tries < 2000; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const cpu_set_t set = ThreadOf(pool).processors;
+    if (CPU_EQUAL(&set, &expected)) return true;
+  }
+  return false;
+}
+
+TEST(ThreadPool, KeepsOffTheCallersProcessor) {
+  const cpu_set_t all = Processors();
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one processor";
+  ThreadPool pool(2);
+  std::thread caller([&] {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &all)) continue;
+      cpu_set_t here, others = all;
+      CPU_ZERO(&here);
+      CPU_SET(cpu, &here);
+      CPU_CLR(cpu, &others);
+      ASSERT_EQ(pthread_setaffinity_np(pthread_self(), sizeof(here), &here), 0);
+      EXPECT_TRUE(GetsProcessors(pool, others)) << cpu;
+    }
+    // Whoever gives it one processor is obeyed, also where the caller has the same one.
+    const cpu_set_t here = Processors();
+    ASSERT_EQ(pthread_setaffinity_np(ThreadOf(pool).thread, sizeof(here), &here), 0);
+    for (const cpu_set_t& callers : {here, all}) {
+      ASSERT_EQ(pthread_setaffinity_np(pthread_self(), sizeof(callers), &callers), 0);
+      for (int run = 0; run < 5; ++run) EXPECT_TRUE(GetsProcessors(pool, here));
+    }
+  });
+  caller.join();
+  // More threads than processors need the caller's, too.
+  ThreadPool many(CPU_COUNT(&all) + 1);
+  for (int run = 0; run < 5; ++run) EXPECT_TRUE(GetsProcessors(many, all));
 }
 
 // Threads with stacks larger than the address space cannot be made.
