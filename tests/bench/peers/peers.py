@@ -26,13 +26,22 @@ from torch._inductor.utils import run_and_get_code
 from cases import CASES
 
 THREADS = int(os.environ['OMP_NUM_THREADS'])
-# Calls of one way in a row within a round, and the rest before them, in which threads that another
-# way left spinning go to sleep.
-CALLS, REST_SECONDS = 5, 0.005
+# Calls of one way in a row within a round; before them, calls for so long that are not counted.
+CALLS, WARM_SECONDS = 5, 0.005
 # A round of short calls takes at least so long.
 ROUND_SECONDS = 0.002
 # Ways of Kiln's.
 OWN = ('kiln', 'op by op')
+
+
+def rest():
+    """Sleeps until the threads that another way left spinning sleep, too: OpenBLAS's take 0.1 s."""
+    slice_seconds = 0.005
+    while True:
+        before = time.process_time()
+        time.sleep(slice_seconds)
+        if time.process_time() - before < slice_seconds / 10:
+            break
 
 
 class Way:
@@ -43,8 +52,12 @@ class Way:
         self.seconds, self.faults = [], 0
 
     def sample(self):
-        time.sleep(REST_SECONDS)
-        self.call()
+        rest()
+        start = time.perf_counter()
+        while True:
+            self.call()
+            if time.perf_counter() - start > WARM_SECONDS:
+                break
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         start, calls = time.perf_counter(), 0
         while calls < CALLS or time.perf_counter() - start < ROUND_SECONDS:
