@@ -38,6 +38,11 @@ llvm::Constant* NoSum(Emitter& e) {
                            : llvm::Constant::getNullValue(e.vector);
 }
 
+// The sum of a block of k and, if it `adds`, of what is in C.
+Value* Added(Emitter& e, Value* sum, Value* c, Value* mask, Value* adds) {
+  return e.Sum(e.b.CreateSelect(adds, e.LoadVector(c, mask, false), NoSum(e)), sum);
+}
+
 }  // namespace
 
 void StoreResults(Emitter& e, Value* slot, Value* c, Value* row, Value* vector, Value* adds) {
@@ -49,10 +54,7 @@ void StoreResults(Emitter& e, Value* slot, Value* c, Value* row, Value* vector, 
   if (p.c_n == 1 || p.n == 1) {
     Value* mask = e.ragged ? e.Mask(left) : nullptr;
     Value* result = e.LoadVector(slot, nullptr, true);
-    if (adds) {
-      Value* before = e.b.CreateSelect(adds, e.LoadVector(to, mask, false), NoSum(e));
-      result = e.Sum(before, result);
-    }
+    if (adds) result = Added(e, result, to, mask, adds);
     return e.StoreVector(result, to, mask, false);
   }
   Value* lanes = e.ragged ? e.Min(left, e.Int(e.s.lanes)) : e.Int(e.s.lanes);
@@ -323,9 +325,10 @@ class GemmLoops {
         for (const GemmRows& rows : in_registers_->reads) o.prefetch.push_back(TileOf(rows));
       }
       const IfForm form = {.after = "join", .after_last = true};
-      if (adds_) {
+      // C of one tile's rows stays in the first cache.
+      if (adds_ && s_.m_tiles > 1) {
         o.prefetch.push_back(RowsFrom(DirectTile(), e_.shape.c_row, e_.element_bytes));
-      } else if (s_.k_blocks > 1) {
+      } else if (!adds_ && s_.k_blocks > 1) {
         // Sums of the blocks of k before this one wait in the panel's slot.
         tile_ = e_.Offset(slot_, e_.Add(e_.Multiply(panel_in_block, e_.shape.panel_slot),
                                         e_.Scale(tile, s_.mr * s_.nv * e_.vector_bytes)));
@@ -343,6 +346,9 @@ class GemmLoops {
         EmitTileSums(e_, o, tile_, s_.k_blocks > 1);
       } else {
         sums = EmitOuterTile(e_, o);
+      }
+      if (adds_ && s_.mr == 1 && e_.n_vectors % s_.nv == 0) {
+        return StoreDirect(sums, AddsToBlock());
       }
       if (adds_) {
         // What the tile shares with the one before has got its sums.
@@ -429,7 +435,7 @@ class GemmLoops {
           {f->getArg(0), f->getArg(1), tile_, batch_, row_, first_row, vector_, first_vector});
       return;
     }
-    Value* adds = adds_ ? e_.b.CreateICmpNE(k_block_, e_.Int(0)) : nullptr;
+    Value* adds = adds_ ? AddsToBlock() : nullptr;
     ForEachVector(e_, first_row, first_vector, [&](Value* i, Value* v) {
       StoreResults(e_, SlotOf(e_, tile_, i, v), c_item_, e_.Add(row_, i), e_.Add(vector_, v), adds);
     });
@@ -594,13 +600,19 @@ class GemmLoops {
                      e_.Add(e_.Multiply(row_, e_.shape.c_row), e_.Scale(vector_, e_.vector_bytes)));
   }
 
-  void StoreDirect(const std::vector<Value*>& sums) {
+  // Whether C has sums of a block before this one.
+  Value* AddsToBlock() { return e_.b.CreateICmpNE(k_block_, e_.Int(0)); }
+
+  void StoreDirect(const std::vector<Value*>& sums, Value* adds = nullptr) {
     Value* to = DirectTile();
     for (int i = 0; i < s_.mr; ++i) {
       for (int v = 0; v < s_.nv; ++v) {
         Value* at = e_.Add(e_.Scale(e_.shape.c_row, i), e_.Int(v * e_.vector_bytes));
-        e_.StoreVector(sums[i * s_.nv + v], e_.Offset(to, at), v == s_.nv - 1 ? mask_ : nullptr,
-                       false);
+        at = e_.Offset(to, at);
+        Value* mask = v == s_.nv - 1 ? mask_ : nullptr;
+        Value* sum = sums[i * s_.nv + v];
+        if (adds) sum = Added(e_, sum, at, mask, adds);
+        e_.StoreVector(sum, at, mask, false);
       }
     }
   }
