@@ -20,8 +20,6 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import turns  # noqa: E402  pylint: disable=wrong-import-position
 
 ANSWERS = turns.answers()
-# Threads that another process has left spinning go to sleep.
-REST_SECONDS = 0.02
 
 
 def library(name, threads):
@@ -65,7 +63,7 @@ class Side:
         return {'seconds': time.perf_counter() - start}
 
     def sample(self, seconds):
-        time.sleep(REST_SECONDS)
+        turns.rest()
         return {'seconds': turns.seconds_per_call(self._program, float(seconds))}
 
     def drop(self, _):

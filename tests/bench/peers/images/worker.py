@@ -12,7 +12,6 @@ import gc
 import os
 import pathlib
 import sys
-import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -23,9 +22,6 @@ ANSWERS = turns.answers()
 import numpy as np  # noqa: E402  pylint: disable=wrong-import-position
 
 import cases  # noqa: E402  pylint: disable=wrong-import-position
-
-# Threads that another process has left spinning go to sleep.
-REST_SECONDS = 0.02
 
 
 def library(name, threads):
@@ -60,7 +56,7 @@ class Side:
         return {'multiplications': network.multiplications, 'bytes': network.arrays_bytes}
 
     def sample(self, seconds):
-        time.sleep(REST_SECONDS)
+        turns.rest()
         return {'seconds': turns.seconds_per_call(self._run, float(seconds))}
 
     def drop(self, _):

@@ -22,8 +22,6 @@ ANSWERS = turns.answers()
 import cases  # noqa: E402  pylint: disable=wrong-import-position
 
 STEPS = 10
-# Threads that another process has left spinning go to sleep.
-REST_SECONDS = 0.02
 
 
 def library(name, threads):
@@ -56,7 +54,7 @@ class Side:
 
     def sample(self, seconds):
         """The time of a step, of steps one after another."""
-        time.sleep(REST_SECONDS)
+        turns.rest()
         return {'seconds': turns.seconds_per_call(self._training, float(seconds))}
 
     def rate(self, side):
