@@ -41,8 +41,8 @@ class Starvation {
     }
     wall_ += wall;
     lost_ += lost;
-    if (lost < kLeastLoss || lost_ < std::max(kLeastLosses, wall_ / std::min(threads, kMostShares)))
-      return 0;
+    const int64_t break_even = wall_ / std::min(threads, kMostShares);
+    if (lost < kLeastLoss || lost_ < std::max(kLeastLosses, break_even)) return 0;
     const bool again = end.wall - awake_since_ < kMemory;
     rest_ = again ? std::min(2 * rest_, kMostRest) : kLeastRest;
     awake_since_ = end.wall + rest_;
@@ -51,6 +51,7 @@ class Starvation {
 
  private:
   static constexpr int64_t kLeastLoss = 200'000, kLeastLosses = 4'000'000, kMemory = 50'000'000;
+  // Less than a quarter is a small part, however many threads there are.
   static constexpr int kMostShares = 4;
   static constexpr int64_t kLeastRest = 5'000'000, kMostRest = 80'000'000;
 
@@ -152,12 +153,15 @@ class TaskBoard {
     Server* next = nullptr;  // of those that are parked
     // The processors that it was given by the program or its user, and those that are left.
     cpu_set_t given, left;
-    int kept_off = -1;
+    // What KeepOff was last called with.
+    int kept_off = -1, among = 0;
 
-    // Where the threads, with the caller so many, have a processor each.
+    // Where the threads, with the caller so many, have a processor each. More of them may have
+    // begun to serve since the last call.
     void KeepOff(int processor, int threads) {
+      if (kept_off == processor && among == threads) return;
       cpu_set_t now;
-      if (kept_off == processor || processor < 0 || processor >= CPU_SETSIZE ||
+      if (processor < 0 || processor >= CPU_SETSIZE ||
           pthread_getaffinity_np(thread, sizeof(now), &now) != 0) {
         return;
       }
@@ -166,6 +170,7 @@ class TaskBoard {
       if (CPU_COUNT(&given) >= threads) CPU_CLR(processor, &left);
       if (CPU_EQUAL(&now, &left) || pthread_setaffinity_np(thread, sizeof(left), &left) == 0) {
         kept_off = processor;
+        among = threads;
       }
     }
   };
@@ -270,8 +275,8 @@ class TaskBoard {
     pthread_mutex_lock(&mutex_);
     ticket_.store(generation << 32, std::memory_order_release);
     if (parked_) {
-      const int here = sched_getcpu();
-      for (Server* s = parked_; s; s = s->next) s->KeepOff(here, threads());
+      const int here = sched_getcpu(), count = threads();
+      for (Server* s = parked_; s; s = s->next) s->KeepOff(here, count);
       pthread_cond_broadcast(&wake_);
     }
     pthread_mutex_unlock(&mutex_);

@@ -325,10 +325,12 @@ class GemmLoops {
         for (const GemmRows& rows : in_registers_->reads) o.prefetch.push_back(TileOf(rows));
       }
       const IfForm form = {.after = "join", .after_last = true};
+      const bool waits = !adds_ && s_.k_blocks > 1;
       // C of one tile's rows stays in the first cache.
       if (adds_ && s_.m_tiles > 1) {
         o.prefetch.push_back(RowsFrom(DirectTile(), e_.shape.c_row, e_.element_bytes));
-      } else if (!adds_ && s_.k_blocks > 1) {
+      }
+      if (waits) {
         // Sums of the blocks of k before this one wait in the panel's slot.
         tile_ = e_.Offset(slot_, e_.Add(e_.Multiply(panel_in_block, e_.shape.panel_slot),
                                         e_.Scale(tile, s_.mr * s_.nv * e_.vector_bytes)));
@@ -347,16 +349,11 @@ class GemmLoops {
       } else {
         sums = EmitOuterTile(e_, o);
       }
-      if (adds_ && s_.mr == 1 && e_.n_vectors % s_.nv == 0) {
-        return StoreDirect(sums, AddsToBlock());
-      }
-      if (adds_) {
-        // What the tile shares with the one before has got its sums.
-        StoreTile(sums, false);
-        return FinishTile(tile_index);
-      }
-      if (direct_) return StoreDirect(sums);
-      if (s_.k_blocks > 1) {
+      // What a tile shares with the one before has got its sums: that is left out in memory. Tiles
+      // of one row, whose blocks are short, share nothing but vectors.
+      const bool adds_in_memory = adds_ && (s_.mr > 1 || e_.n_vectors % s_.nv != 0);
+      if (direct_ && !adds_in_memory) return StoreDirect(sums);
+      if (waits) {
         StoreTile(sums, true);
         EmitIf(
             e_.b, IsLastBlock(), [&] { FinishTile(tile_index); }, form);
@@ -435,7 +432,7 @@ class GemmLoops {
           {f->getArg(0), f->getArg(1), tile_, batch_, row_, first_row, vector_, first_vector});
       return;
     }
-    Value* adds = adds_ ? AddsToBlock() : nullptr;
+    Value* adds = AddsToC();
     ForEachVector(e_, first_row, first_vector, [&](Value* i, Value* v) {
       StoreResults(e_, SlotOf(e_, tile_, i, v), c_item_, e_.Add(row_, i), e_.Add(vector_, v), adds);
     });
@@ -600,10 +597,11 @@ class GemmLoops {
                      e_.Add(e_.Multiply(row_, e_.shape.c_row), e_.Scale(vector_, e_.vector_bytes)));
   }
 
-  // Whether C has sums of a block before this one.
-  Value* AddsToBlock() { return e_.b.CreateICmpNE(k_block_, e_.Int(0)); }
+  // Whether C has sums of a block before this one; null where blocks are not added there.
+  Value* AddsToC() { return adds_ ? e_.b.CreateICmpNE(k_block_, e_.Int(0)) : nullptr; }
 
-  void StoreDirect(const std::vector<Value*>& sums, Value* adds = nullptr) {
+  void StoreDirect(const std::vector<Value*>& sums) {
+    Value* adds = AddsToC();
     Value* to = DirectTile();
     for (int i = 0; i < s_.mr; ++i) {
       for (int v = 0; v < s_.nv; ++v) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -73,24 +74,28 @@ TEST(ThreadPool, WakesParkedThreadsAndTakesNestedRuns) {
   }
 }
 
-// Two tasks that wait for each other, so that two threads have one each; a pool's own thread then
-// sleeps, for it is as one whose processor was taken.
-void MeetAndSleep(ThreadPool& pool, std::chrono::milliseconds sleep) {
+// Two tasks that wait for each other, so that two threads have one each; what a pool's own thread
+// then does.
+void Meet(ThreadPool& pool, const std::function<void()>& own) {
   struct Meeting {
     const std::thread::id caller = std::this_thread::get_id();
-    const std::chrono::milliseconds sleep;
+    const std::function<void()>& own;
     std::atomic<int> here{0};
-  } meeting{.sleep = sleep};
+  } meeting{.own = own};
   pool.Run(
       2,
       [](void* context, int64_t) {
         auto* m = static_cast<Meeting*>(context);
         m->here.fetch_add(1);
         while (m->here.load() < 2) std::this_thread::yield();
-        if (std::this_thread::get_id() == m->caller) return;
-        std::this_thread::sleep_for(m->sleep);
+        if (std::this_thread::get_id() != m->caller) m->own();
       },
       &meeting);
+}
+
+// The pool's own thread sleeps, for it is as one whose processor was taken.
+void MeetAndSleep(ThreadPool& pool, std::chrono::milliseconds sleep) {
+  Meet(pool, [&] { std::this_thread::sleep_for(sleep); });
 }
 
 // How many of some tasks another thread than the caller's takes, where the caller is slow.
@@ -206,22 +211,9 @@ struct OwnThread {
 };
 
 OwnThread ThreadOf(ThreadPool& pool) {
-  struct Meeting {
-    const std::thread::id caller = std::this_thread::get_id();
-    std::atomic<int> here{0};
-    OwnThread own;
-  } meeting;
-  pool.Run(
-      2,
-      [](void* context, int64_t) {
-        auto* m = static_cast<Meeting*>(context);
-        m->here.fetch_add(1);
-        while (m->here.load() < 2) std::this_thread::yield();
-        if (std::this_thread::get_id() == m->caller) return;
-        m->own = {.thread = pthread_self(), .processors = Processors()};
-      },
-      &meeting);
-  return meeting.own;
+  OwnThread own;
+  Meet(pool, [&] { own = {.thread = pthread_self(), .processors = Processors()}; });
+  return own;
 }
 
 // Whether a thread that was parked has these processors in a run. One that is still spinning has
